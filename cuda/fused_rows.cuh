@@ -401,6 +401,36 @@ in_range(const GjFusedExpr &term, Tuples<R> &t, uint32_t wanted)
 	return wanted;
 }
 
+/* The wanted tuples for which the answer of a GJ_FUSED_ANSWER term is true. */
+template <uint32_t R>
+static __device__ __noinline__ uint32_t
+answered(uint32_t question, uint32_t slot, const GjColumn *columns, uint32_t c,
+		 const uint32_t *rowid, uint32_t wanted)
+{
+	const GjColumn &column = columns[c];
+	uint32_t row[R];
+	uint32_t code[R];
+
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		row[i] = rowid[(slot * R + i) * GJ_THREADS];
+		if (!(wanted >> i & 1) || gj_row_is_null(&column, row[i]))
+			wanted &= ~(1u << i);
+	}
+	/* none is looked at before all are under way */
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+		code[i] = wanted >> i & 1 ? gj_packed_code(&column, row[i]) : 0;
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		if (!(column.answers[code[i]] >> question & 1))
+			wanted &= ~(1u << i);
+	}
+	return wanted;
+}
+
 /* The wanted tuples for which a condition is true. */
 template <uint32_t R, bool has_code>
 static __device__ __forceinline__ uint32_t
@@ -422,6 +452,9 @@ true_for(const GjFusedPlan &plan, const GjFusedCondition &condition, Tuples<R> &
 
 		if (term.form == GJ_FUSED_RANGE)
 			wanted = in_range<R>(term, t, wanted);
+		else if (term.form == GJ_FUSED_ANSWER)
+			wanted = answered<R>(term.arg, term.slot_a, t.columns, (uint32_t) term.a, t.rowid,
+								 wanted);
 		else
 		{
 			const Values<R> values = values_of<R, false>(term, t, wanted);

@@ -281,6 +281,8 @@ GjStatus gj_pack(GjQueue *queue, const GjPackColumn *columns, uint32_t n);
 GjStatus gj_unpack(GjQueue *queue, const GjPackColumn *columns, uint32_t n);
 GjStatus gj_number_values(GjQueue *queue, const GjColumn *column, uint32_t nrows, uint32_t most,
 						  uint32_t *number, uint64_t *value, uint32_t *n);
+GjStatus gj_answer_questions(GjQueue *queue, const GjQuestion *questions, uint32_t nquestions,
+							 const GjAsked *asked, uint32_t n, uint8_t *known);
 GjStatus gj_rebase_refs(GjQueue *queue, uint64_t *refs, uint32_t n, uint64_t base,
 						uint64_t heap_size);
 GjStatus gj_keys(GjQueue *queue, const GjView *view, uint32_t first, uint32_t n,

@@ -104,6 +104,7 @@ const GjColumnOps gj_cuda_columns = {
 	.pack = gj_pack,
 	.unpack = gj_unpack,
 	.number_values = gj_number_values,
+	.answer = gj_answer_questions,
 	.rebase_refs = gj_rebase_refs,
 	.set_columns = gj_set_columns,
 	.select = gj_select,

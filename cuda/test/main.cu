@@ -257,7 +257,7 @@ eval_on_host(const Program &program, uint32_t e, const std::vector<Column> &colu
 
 	for (const Column &c : columns)
 		host.push_back({c.data.data(), c.nulls.empty() ? NULL : c.nulls.data(), c.heap.data(),
-						c.type.kind, c.type.width, 0, 0, 0, 0});
+						c.type.kind, c.type.width, 0, 0, 0, 0, NULL});
 	view.columns = host.data();
 	view.nrows = n;
 	view.rowid[0] = rowid.empty() ? NULL : rowid.data();
@@ -384,7 +384,7 @@ Queue::pack_refs(const GjColumn &column, uint32_t n, size_t heap_size)
 	packed.heap = heap;
 	packed.packed = work.from.packed;
 	packed.base = (int64_t) at;
-	packed.factor = 1;
+	packed.factor = nvalues;
 	return packed;
 }
 

@@ -7,6 +7,8 @@
 
 #include "test.cuh"
 
+#include "device/fused_rows.h"
+
 /* How the values of a case are spread. */
 struct Spread
 {
@@ -231,6 +233,136 @@ check_values(const Device &device, Random &random, uint32_t n, uint32_t differen
 	check(same, "numbers and values", where);
 }
 
+/* A load that begins a question of so many more instructions, whose result is in register b. */
+static GjInstr
+question(uint32_t number, uint32_t skips, uint16_t b)
+{
+	GjInstr instr = load(0, 0);
+
+	instr.op = GJ_OP_LOAD_T;
+	instr.n = GJ_BYTES_FIXED;
+	instr.b = b;
+	instr.imm = gj_question_imm(0, number, skips);
+	return instr;
+}
+
+/* "1" at constants[0]. */
+static GjInstr
+text_constant(bool null)
+{
+	GjInstr instr = op(GJ_OP_CONST_T, 1, 1, 1, 0);
+
+	instr.n = 1;
+	instr.imm = null;
+	return instr;
+}
+
+/* Positions of what select lets through. */
+static std::vector<uint32_t>
+selected(Queue &q, const GjColumn &column, uint32_t n, uint32_t e)
+{
+	GjView view = {};
+	uint32_t *positions = (uint32_t *) q.alloc(n * sizeof(uint32_t) + 4);
+	uint32_t m = 0;
+
+	view.nrows = n;
+	check(q.ops->columns->set_columns(q.queue, &column, 1, &view.columns) == GJ_OK, "set_columns",
+		  at(n));
+	check(q.ops->columns->select(q.queue, &view, e, positions, &m) == GJ_OK, "select", at(n));
+	return q.download(positions, m);
+}
+
+/* Rows that the fused operator lets through by the answers to a question. */
+static uint64_t
+counted(Queue &q, const GjColumn &column, uint32_t n, uint8_t number)
+{
+	GjFusedPlan plan = {};
+	GjFusedPart part = {&column, n};
+	GjAggState state = {};
+
+	plan.ncolumns = plan.nprobe_columns = 1;
+	plan.naggregates = plan.nexprs = plan.nterms = 1;
+	plan.aggregate_op[0] = GJ_AGG_COUNT_STAR;
+	plan.filter.form = GJ_FUSED_ALL_TERMS;
+	plan.filter.n = 1;
+	plan.terms[0].form = GJ_FUSED_ANSWER;
+	plan.terms[0].op = GJ_OP_LOAD;
+	plan.terms[0].arg = number;
+	plan.terms[0].b = -1;
+	check(q.ops->pass->fused(q.queue, &plan, &column, &part, 1, 0, NULL, NULL) == GJ_OK, "fused",
+		  at(n));
+	check(q.ops->groups->aggregate_read(q.queue, &state) == GJ_OK, "aggregate_read", at(n));
+	return (uint64_t) state.count;
+}
+
+/* Questions about texts of which there are `different` ones: answered, and row by row. */
+static void
+check_answers(const Device &device, Random &random, uint32_t n, uint32_t different,
+			  uint32_t nulls_of)
+{
+	Program program;
+	Column column = {{GJ_REF, 8, 1, 0}, Bytes((size_t) n * 8), {}, {}};
+	std::vector<uint32_t> expected[2];
+	std::vector<GjQuestion> questions;
+
+	program.types = {column.type};
+	program.aggregates = {{GJ_AGG_COUNT_STAR, -1}};
+	program.constants = {'1'};
+	program.expr(GJ_BOOL, {question(0, 2, 0), text_constant(false), op(GJ_OP_EQ_T, 0, 0, 1)});
+	program.expr(GJ_BOOL, {question(1, 3, 2), text_constant(false),
+						   op(GJ_OP_STARTS_WITH, 2, 0, 1), op(GJ_OP_NOT, 2, 2, 2)});
+	program.expr(GJ_BOOL, {question(0, 2, 0), text_constant(true), op(GJ_OP_EQ_T, 0, 0, 1)});
+	for (uint32_t e = 0; e < 3; e++)
+		questions.push_back({program.exprs[e].first, program.exprs[e].nregisters});
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const std::string text = std::to_string(random() % different);
+		const bool null = nulls_of > 0 && random() % nulls_of == 0;
+		const uint64_t ref = gj_ref_make(column.heap.size(), text.size());
+
+		column.heap.resize(column.heap.size() + 8);
+		memcpy(&column.heap[gj_ref_offset(ref)], text.data(), text.size());
+		memcpy(&column.data[(size_t) i * 8], &ref, 8);
+		if (nulls_of > 0)
+			column.nulls.push_back(null);
+		if (!null && text == "1")
+			expected[0].push_back(i);
+		if (!null && text[0] != '1')
+			expected[1].push_back(i);
+	}
+
+	Queue q(device, program);
+	GjColumn d = {};
+
+	d.kind = GJ_REF;
+	d.width = 8;
+	d.data = q.upload(column.data);
+	d.nulls = column.nulls.empty() ? NULL : q.upload(column.nulls);
+	d.heap = q.upload(column.heap);
+	d = q.pack_refs(d, n, column.heap.size());
+	if (!check(d.packed != 0, "codes", at(n)))
+		return;
+	for (uint32_t e = 0; e < 2; e++)
+		check(selected(q, d, n, e) == expected[e], "row by row", at(n));
+
+	uint8_t *answers = (uint8_t *) q.alloc((size_t) d.factor);
+	const GjAsked asked[2] = {{d, 0, 0, 2, answers},
+							  {d, 0, 2, 1, (uint8_t *) q.alloc((size_t) d.factor)}};
+	uint8_t known[2] = {7, 7};
+
+	check(q.ops->columns->answer(q.queue, questions.data(), 3, asked, 2, known) == GJ_OK, "answer",
+		  at(n));
+	check(known[0] == 1, "answers are known", at(n));
+	check(known[1] == 0, "a NULL is no answer", at(n));
+	d.answers = answers;
+	for (uint32_t e = 0; e < 2; e++)
+	{
+		check(selected(q, d, n, e) == expected[e], "by answers", at(n));
+		Queue other(device, program);
+		check(counted(other, d, n, (uint8_t) e) == expected[e].size(), "fused, by answers", at(n));
+	}
+}
+
 void
 test_pack(const Device &device)
 {
@@ -286,6 +418,15 @@ test_pack(const Device &device)
 			for (uint32_t nulls_of : {0, 1, 3})
 				check_values(device, random, n, different, nulls_of, false);
 		check_values(device, random, n, 3, 0, true);
+	}
+	for (uint32_t n : sizes)
+	{
+		if (n == 0)
+			continue;
+		/* codes of one byte, and of two */
+		for (uint32_t different : {2u, 25u, 3000u})
+			for (uint32_t nulls_of : {0, 3})
+				check_answers(device, random, n, different, nulls_of);
 	}
 	group(device.ops->name, "pack");
 }

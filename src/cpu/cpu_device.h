@@ -18,6 +18,7 @@
  *	array_set.c		array_sizes, array_sets
  *	membership.c	flag_changes, run_sizes
  *	set_family.c	set_build, set_tile, set_free; intersections_find and its kin
+ *	answer.c		answer
  *	exchange.c		split, ref_bytes, move_refs
  *	pool.c			the threads
  *
@@ -98,6 +99,8 @@ extern const GjOrderOps gj_cpu_order;
 extern const GjSetOps gj_cpu_sets;
 extern const GjSplitOps gj_cpu_exchange;
 
+extern GjStatus gj_cpu_answer(GjQueue *queue, const GjQuestion *questions, uint32_t nquestions,
+							  const GjAsked *asked, uint32_t n, uint8_t *known);
 extern GjStatus gj_cpu_rebase_refs(GjQueue *queue, uint64_t *refs, uint32_t n,
 								   uint64_t base, uint64_t heap_size);
 extern GjStatus gj_cpu_set_columns(GjQueue *queue, const GjColumn *columns, uint32_t n,

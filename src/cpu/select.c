@@ -305,6 +305,7 @@ const GjColumnOps gj_cpu_columns = {
 	.pack = gj_cpu_pack,
 	.unpack = gj_cpu_unpack,
 	.number_values = gj_cpu_number_values,
+	.answer = gj_cpu_answer,
 	.rebase_refs = gj_cpu_rebase_refs,
 	.set_columns = gj_cpu_set_columns,
 	.select = gj_cpu_select,

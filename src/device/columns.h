@@ -6,6 +6,7 @@
 #define GJ_DEVICE_COLUMNS_H
 
 #include "memory.h"
+#include "rows/questions.h"
 #include "table.h"
 
 /* A slot of the output ring, as gather fills it. */
@@ -88,6 +89,14 @@ typedef struct GjColumnOps
 	 */
 	GjStatus	(*number_values) (GjQueue *queue, const GjColumn *column, uint32_t nrows,
 								  uint32_t most, uint32_t *number, uint64_t *value, uint32_t *n);
+
+	/*
+	 * Answers a program's questions about n columns of codes, for each value of their
+	 * dictionaries.  known[i] (host) = 0: some answer of asked[i] is an error or NULL, and none of
+	 * its bytes is of use.  Waits.
+	 */
+	GjStatus	(*answer) (GjQueue *queue, const GjQuestion *questions, uint32_t nquestions,
+						   const GjAsked *asked, uint32_t n, uint8_t *known);
 
 	/*
 	 * Adds `base` to the offset of n references, all but held ones.  A reference that

@@ -21,9 +21,9 @@
 /* A value, or a term of a condition. */
 typedef struct GjFusedExpr
 {
-	uint8_t		form;			/* GjFusedForm; RANGE only of a term */
+	uint8_t		form;			/* GjFusedForm; RANGE and ANSWER only of a term */
 	uint8_t		op;				/* SIMPLE: GJ_OP_LOAD, or GjOp of two operands */
-	uint8_t		arg;			/* of that: GjKind; PRODUCTS: number of factors */
+	uint8_t		arg;			/* of that: GjKind; PRODUCTS: number of factors; ANSWER: the question */
 	uint8_t		is_float;
 	uint8_t		slot_a;			/* where the row ids of a column's source are */
 	uint8_t		slot_b;

@@ -23,6 +23,7 @@ typedef enum GjFusedForm
 	GJ_FUSED_NONE,				/* a condition: none, always true.  A value: none is taken */
 	GJ_FUSED_SIMPLE,			/* a value: of column a, or of a <op> b */
 	GJ_FUSED_RANGE,				/* a term: an integer column is between two constants */
+	GJ_FUSED_ANSWER,			/* a term: column a's answer to question `arg` is true */
 	GJ_FUSED_PRODUCTS,			/* a value: sums and differences of products, of 64 bits */
 	GJ_FUSED_ALL_TERMS,			/* a condition: all terms are true */
 	GJ_FUSED_CODE				/* gj_eval */
@@ -128,6 +129,17 @@ gj_fused_carried(const GjFusedExpr *e, const GjColumn *columns, const uint32_t *
 	return false;
 }
 
+/* True if the answer of a GJ_FUSED_ANSWER term is. */
+GJ_FN bool
+gj_fused_answer(const GjFusedExpr *term, const GjColumn *columns, const uint32_t *rowids,
+				uint32_t stride)
+{
+	const GjColumn *column = &columns[term->a];
+	const uint32_t row = rowids[term->slot_a * stride];
+
+	return !gj_row_is_null(column, row) && gj_answer(column, term->arg, row);
+}
+
 /* True if all terms of a GJ_FUSED_ALL_TERMS condition are. */
 GJ_FN bool
 gj_fused_terms(const GjFusedPlan *plan, const GjFusedCondition *condition,
@@ -138,6 +150,12 @@ gj_fused_terms(const GjFusedPlan *plan, const GjFusedCondition *condition,
 		const GjFusedExpr *term = &plan->terms[t];
 		int64_t		value;
 
+		if (term->form == GJ_FUSED_ANSWER)
+		{
+			if (!gj_fused_answer(term, columns, rowids, stride))
+				return false;
+			continue;
+		}
 		if (gj_fused_simple(term, columns, rowids, stride, &value, status))
 			return false;
 		if (term->form == GJ_FUSED_RANGE ? value < term->constant || value > term->high : !value)

@@ -183,6 +183,8 @@ explain_source(ExplainContext *cxt, int s)
 		explain_tables(cxt, s);
 	if (filter != NIL)
 		ExplainPropertyText("Device Filter", deparse_conditions(cxt, filter), es);
+	if (es->analyze && stats->asked > 0)
+		ExplainPropertyInteger("Distinct Values", NULL, (int64) stats->asked, es);
 	if (es->analyze && cxt->state->nruns > 0)
 	{
 		if (is_text(cxt))

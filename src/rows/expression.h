@@ -22,7 +22,7 @@
  * A column in the memory of the device.  One of integers can be packed: then data has numbers u
  * without sign, and the value is base + factor * u (frame of reference, as in Zukowski et al. 2006).
  * A packed one of references has codes there: the dictionary, uint64_t[] at heap + base, says which
- * reference each stands for.
+ * reference each stands for, and factor how many there are.
  */
 typedef struct GjColumn
 {
@@ -35,6 +35,8 @@ typedef struct GjColumn
 	uint8_t		narrow;			/* packed integers: all values fit 32 bits with a sign */
 	int64_t		base;
 	int64_t		factor;
+	const uint8_t *answers;		/* codes: one byte a code, whose bit q answers question q; NULL: the
+								 * conditions are evaluated row by row */
 } GjColumn;
 
 /* Bytes from a row to the next one. */
@@ -42,6 +44,41 @@ GJ_FN uint32_t
 gj_column_stride(const GjColumn *column)
 {
 	return column->packed ? column->packed : column->width;
+}
+
+/*
+ * A question is a condition on one column of texts: a run of instructions that begins with a
+ * GJ_OP_LOAD_T and needs no other value but constants.  Where the column has answers, the answer is
+ * looked up and the instructions are skipped.  gpujoind notes questions in their LOAD_Ts when it has
+ * checked a program (program/questions.c): register b takes the answer, and imm says the rest.
+ */
+#define GJ_QUESTIONS		8	/* of a column: the bits of an answer's byte */
+#define GJ_IS_GUARDED		1	/* bit of imm: as in the program */
+
+GJ_FN int64_t
+gj_question_imm(int64_t imm, uint32_t number, uint32_t skips)
+{
+	return (imm & GJ_IS_GUARDED) | (int64_t) (number + 1) << 8 | (int64_t) skips << 16;
+}
+
+GJ_FN bool
+gj_is_question(const GjInstr *instr)
+{
+	return instr->op == GJ_OP_LOAD_T && (instr->imm >> 8) != 0;
+}
+
+/* The number of a question among those of its column. */
+GJ_FN uint32_t
+gj_question_number(const GjInstr *instr)
+{
+	return (uint32_t) (instr->imm >> 8 & 0xFF) - 1;
+}
+
+/* The instructions behind the LOAD_T that belong to a question. */
+GJ_FN uint32_t
+gj_question_skips(const GjInstr *instr)
+{
+	return (uint32_t) (instr->imm >> 16);
 }
 
 /* The code of a program, in the memory of the device. */
@@ -98,13 +135,27 @@ gj_row_is_null(const GjColumn *column, uint32_t row)
 	return row == GJ_NO_ROW || (column->nulls && column->nulls[row]);
 }
 
+/* The number that a row of a packed column has. */
+GJ_FN uint32_t
+gj_packed_code(const GjColumn *column, uint32_t row)
+{
+	return column->packed == 1 ? ((const uint8_t *) column->data)[row] :
+		column->packed == 2 ? ((const uint16_t *) column->data)[row] :
+		((const uint32_t *) column->data)[row];
+}
+
+/* The answer to a question about a row that is not NULL, of a column that has answers. */
+GJ_FN bool
+gj_answer(const GjColumn *column, uint32_t question, uint32_t row)
+{
+	return column->answers[gj_packed_code(column, row)] >> question & 1;
+}
+
 /* Value of a packed column. */
 GJ_FN int64_t
 gj_packed_value(const GjColumn *column, uint32_t row)
 {
-	const uint64_t u = column->packed == 1 ? ((const uint8_t *) column->data)[row] :
-		column->packed == 2 ? ((const uint16_t *) column->data)[row] :
-		((const uint32_t *) column->data)[row];
+	const uint64_t u = gj_packed_code(column, row);
 
 	if (column->kind == GJ_REF)
 		return (int64_t) ((const uint64_t *) (column->heap + column->base))[u];
@@ -287,7 +338,7 @@ gj_eval_more(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base,
 				uint32_t	source = code->columns[instr.arg].source;
 				uint32_t	row = view->same >> source & 1 ? view->rowid[source][0] :
 					gj_view_row(view, source, base + i);
-				bool		null = gj_row_is_null(column, row) || (instr.imm != 0 && (an[i] || !a[i]));
+				bool		null = gj_row_is_null(column, row) || ((instr.imm & GJ_IS_GUARDED) && (an[i] || !a[i]));
 				int64_t		value = 0;
 
 				if (!null)
@@ -463,6 +514,32 @@ gj_eval_more(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base,
 	return error;
 }
 
+/* Looks up the answers to the question that begins at pc. */
+GJ_NOINLINE_FN void
+gj_eval_answers(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base, uint32_t n,
+				const GjTile *tile)
+{
+	const GjInstr instr = code->instrs[pc];
+	const GjColumn *column = &view->columns[instr.arg];
+	const uint32_t source = code->columns[instr.arg].source;
+	const uint32_t question = gj_question_number(&instr);
+	const int64_t *a = tile->value + (size_t) instr.a * tile->stride;
+	const uint8_t *an = tile->null + (size_t) instr.a * tile->stride;
+	int64_t    *d = tile->value + (size_t) instr.b * tile->stride;
+	uint8_t    *dn = tile->null + (size_t) instr.b * tile->stride;
+
+	GJ_TILE_FOR(i, n)
+	{
+		uint32_t	row = view->same >> source & 1 ? view->rowid[source][0] :
+			gj_view_row(view, source, base + i);
+		bool		null = gj_row_is_null(column, row) ||
+			((instr.imm & GJ_IS_GUARDED) && (an[i] || !a[i]));
+
+		d[i] = !null && gj_answer(column, question, row);
+		dn[i] = null;
+	}
+}
+
 /*
  * Evaluates expression `e` for tuples base .. base+n-1 of the view.  The result is in
  * register code->exprs[e].result of the tile; *status becomes an error that a row
@@ -573,8 +650,15 @@ gj_eval(const GjCode *code, uint32_t e, const GjView *view,
 				break;
 			default:
 				{
-					uint32_t	s = gj_eval_more(code, pc, view, base, n, tile);
+					uint32_t	s;
 
+					if (gj_is_question(&instr) && view->columns[instr.arg].answers)
+					{
+						gj_eval_answers(code, pc, view, base, n, tile);
+						pc += gj_question_skips(&instr);
+						break;
+					}
+					s = gj_eval_more(code, pc, view, base, n, tile);
 					if (s != GJ_OK)
 						*status = s;
 				}

@@ -260,6 +260,55 @@ test_programs_are_accepted(void)
 	close_programs(&programs);
 }
 
+/* Questions stay in their expressions, eight a column, and all their conditions are of texts. */
+void
+test_program_questions(void)
+{
+	Programs	programs;
+	uint32_t	nquestions = 0;
+
+	REQUIRE(open_programs(&programs));
+	for (size_t i = 0; i < programs.paths.gl_pathc && load_program(&programs, i); i++)
+	{
+		GjProgram  *p = (GjProgram *) programs.copy;
+		const GjExpr *exprs = gj_program_array(p, GjExpr, exprs);
+		const GjInstr *instrs = gj_program_array(p, GjInstr, instrs);
+		const GjColumnType *types = gj_program_array(p, GjColumnType, columns);
+		uint32_t	number[GJ_MAX_COLUMNS] = {0};
+		GjErrorText why = {""};
+
+		REQUIRE(gj_program_check(p, programs.nbytes, &why) == GJ_OK);
+		gj_program_find_questions(p);
+		for (uint32_t e = 0; e < p->nexprs; e++)
+			for (uint32_t pc = exprs[e].first; pc < exprs[e].first + exprs[e].ninstrs; pc++)
+			{
+				const GjInstr *load = &instrs[pc];
+				uint32_t	end = pc + gj_question_skips(load);
+
+				if (!gj_is_question(load))
+					continue;
+				nquestions++;
+				CHECK_EQUAL(types[load->arg].source, 0);
+				CHECK_EQUAL(types[load->arg].kind, GJ_REF);
+				CHECK_EQUAL(gj_question_number(load), number[load->arg]);
+				CHECK(++number[load->arg] <= GJ_QUESTIONS);
+				CHECK(end > pc && end < exprs[e].first + exprs[e].ninstrs);
+				CHECK_EQUAL(instrs[end].dst, load->b);
+				for (uint32_t k = pc + 1; k <= end; k++)
+					CHECK(!gj_op_loads(instrs[k].op) || instrs[k].arg == load->arg);
+			}
+		/* such a program is none that a backend may send */
+		for (uint32_t k = 0; k < p->ninstrs; k++)
+			if (gj_is_question(&instrs[k]))
+			{
+				CHECK_EQUAL(gj_program_check(p, programs.nbytes, &why), GJ_BAD_PROGRAM);
+				break;
+			}
+	}
+	CHECK(nquestions > 0);
+	close_programs(&programs);
+}
+
 /* What a backend writes to its rings while they are read and filled spoils only its own result. */
 void
 test_programs_changing_memory(void)

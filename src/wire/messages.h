@@ -374,6 +374,7 @@ typedef struct GjSourceStats
 {
 	uint64_t	rows_in;		/* rows loaded */
 	uint64_t	rows_out;		/* rows that passed the device filter */
+	uint64_t	asked;			/* values of dictionaries for which conditions were evaluated */
 } GjSourceStats;
 
 typedef struct GjDeviceStats
@@ -426,6 +427,7 @@ gj_add_run_stats(GjRunStats *sum, const GjRunStats *stats, uint32_t counted)
 		{
 			sum->source[i].rows_in += stats->source[i].rows_in;
 			sum->source[i].rows_out += stats->source[i].rows_out;
+			sum->source[i].asked += stats->source[i].asked;
 		}
 		sum->step[i].rows_in += stats->step[i].rows_in;
 		sum->step[i].rows_out += stats->step[i].rows_out;

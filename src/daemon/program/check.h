@@ -1,6 +1,6 @@
 /*
  * check.h
- *	  What check.c, check_exprs.c and check_stage.c share; they implement program.h.
+ *	  What check.c, check_exprs.c, check_stage.c and questions.c share; they implement program.h.
  */
 #ifndef GJ_DAEMON_PROGRAM_CHECK_H
 #define GJ_DAEMON_PROGRAM_CHECK_H
@@ -30,6 +30,9 @@ extern bool gj_check_fails(GjCheck *check, const char *format,...)
 
 /* True if all expressions have instructions, which use columns and registers as they may. */
 extern bool gj_check_exprs(GjCheck *check);
+
+/* The registers that an instruction of a checked program reads, one bit each. */
+extern uint32_t gj_check_reads(const GjInstr *instr);
 
 /* True if column i has a kind that there is, and its width. */
 extern bool gj_check_column(GjCheck *check, const GjColumnType *type, uint32_t i);

@@ -66,6 +66,15 @@ operands(const GjInstr *instr)
 	}
 }
 
+uint32_t
+gj_check_reads(const GjInstr *instr)
+{
+	uint32_t	uses = operands(instr);
+
+	return (uses & USES_A ? 1u << instr->a : 0) | (uses & USES_B ? 1u << instr->b : 0) |
+		(uses & USES_DST ? 1u << instr->dst : 0) | (uses & USES_AFTER_B ? 2u << instr->b : 0);
+}
+
 /* Operands that must be bytes: others are no addresses. */
 static uint32_t
 text_operands(const GjInstr *instr)
@@ -224,6 +233,9 @@ check_instr(GjCheck *check, uint32_t i, uint32_t nregisters, GjWritten *written)
 			if (check->columns[instr->arg].kind != GJ_REF &&
 				(check->columns[instr->arg].kind != GJ_BYTES || instr->op == GJ_OP_LOAD_D))
 				return gj_check_fails(check, "instruction %u loads a column of another kind", i);
+			/* gpujoind has a use of its own for the other bits */
+			if (instr->imm < 0 || instr->imm > 1)
+				return gj_check_fails(check, "instruction %u has a bad guard", i);
 			if (instr->n > (instr->op == GJ_OP_LOAD_T ? GJ_BYTES_ARRAY : 18u))
 				return gj_check_fails(check, "instruction %u loads in an unknown form", i);
 			break;

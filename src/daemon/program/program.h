@@ -14,6 +14,12 @@
  */
 extern GjStatus gj_program_check(const GjProgram *program, uint32_t nbytes, GjErrorText *why);
 
+/*
+ * Notes the questions about columns of the probe side (rows/expression.h) in a checked program.
+ * Such a program must not be checked again.
+ */
+extern void gj_program_find_questions(GjProgram *program);
+
 /* Columns of a batch of rows of a checked program. */
 extern uint32_t gj_program_noutputs(const GjProgram *program);
 

@@ -169,6 +169,7 @@ describe_missed(GjRun *run, uint32_t p, uint32_t done, GjView *view)
 		to[c].data = fused->missed.data[c] + (uint64_t) done * to[c].width;
 		to[c].nulls = fused->missed.nulls[c] + done;
 		to[c].packed = to[c].narrow = 0;
+		to[c].answers = NULL;
 	}
 	return gj_run_set_columns(run, &view->columns);
 }
@@ -324,6 +325,25 @@ run_groups(GjRun *run)
 	return take_missed(run, first);
 }
 
+/* Has questions answered, and the plan use the answers where all parts have them. */
+static GjStatus
+answer_questions(GjRun *run)
+{
+	GjRunFused *fused = run->fused;
+	GjFusedPlan plan;
+	bool		before = fused->answered;
+
+	GJ_TRY(gj_questions_ask(run, fused->columns, fused->nparts, &fused->answered));
+	if (fused->answered == before)
+		return GJ_OK;
+	memset(&plan, 0, sizeof(plan));
+	if (gj_fused_make_plan(run, &plan))
+		fused->plan = plan;
+	else
+		fused->answered = before;
+	return GJ_OK;
+}
+
 GjStatus
 gj_fused_flush(GjRun *run)
 {
@@ -335,6 +355,7 @@ gj_fused_flush(GjRun *run)
 	GJ_STOP_CHECK(run);
 	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_PROBE);
 	fused->ran = true;
+	GJ_TRY(answer_questions(run));
 	if (makes_groups(run))
 		status = run_groups(run);
 	else

@@ -20,7 +20,7 @@ typedef enum GjNodeKind
 	GJ_NODE_CONSTANT,
 	GJ_NODE_COLUMN,
 	GJ_NODE_BINARY,				/* of columns and constants */
-	GJ_NODE_AND					/* of binary ones that cannot fail, and columns */
+	GJ_NODE_AND					/* of binary ones that cannot fail, columns, answers and ranges */
 } GjNodeKind;
 
 #define MAX_FACTORS 8			/* of a value */
@@ -164,6 +164,17 @@ scale_node(int64_t power, const GjNode *a, GjNode *node)
 	add_factors(GJ_OP_MUL_I, a, &factor, node);
 }
 
+/* Makes a node the answer to the question that begins with an instruction. */
+static void
+answer_node(const GjRun *run, const GjInstr *load, GjNode *node)
+{
+	node->kind = GJ_NODE_AND;
+	node->nterms = 1;
+	node->term[0] = (GjFusedExpr) {.form = GJ_FUSED_ANSWER,.op = GJ_OP_LOAD,
+	.arg = (uint8_t) gj_question_number(load),.slot_a = slot_of(run, run->types[load->arg].source),
+	.a = (int16_t) load->arg,.b = -1};
+}
+
 /* True if a node can be terms of a condition: they are not all evaluated. */
 static bool
 is_condition(const GjNode *node)
@@ -255,6 +266,50 @@ and_node(const GjNode *a, const GjNode *b, GjNode *node)
 	memcpy(node->term + a->nterms, b->term, b->nterms * sizeof(GjFusedExpr));
 }
 
+/* The range of one column that a condition stands for; false: it is something else. */
+static bool
+range_of(const GjNode *node, GjFusedExpr *range)
+{
+	if (!is_condition(node))
+		return false;
+	for (uint32_t t = 0; t < node->nterms; t++)
+	{
+		GjFusedExpr term = node->term[t];
+
+		make_range(&term);
+		if (term.form != GJ_FUSED_RANGE || (t > 0 && term.a != range->a))
+			return false;
+		if (t == 0)
+			*range = term;
+		if (range->constant < term.constant)
+			range->constant = term.constant;
+		if (range->high > term.high)
+			range->high = term.high;
+	}
+	return node->nterms > 0 && range->constant <= range->high;
+}
+
+/* a OR b, where these are ranges of one column without a gap between them. */
+static void
+or_node(const GjNode *a, const GjNode *b, GjNode *node)
+{
+	GjFusedExpr x;
+	GjFusedExpr y;
+
+	node->kind = GJ_NODE_OTHER;
+	if (!range_of(a, &x) || !range_of(b, &y) || x.a != y.a ||
+		(x.high < y.constant && y.constant - 1 > x.high) ||
+		(y.high < x.constant && x.constant - 1 > y.high))
+		return;
+	if (x.constant > y.constant)
+		x.constant = y.constant;
+	if (x.high < y.high)
+		x.high = y.high;
+	node->kind = GJ_NODE_AND;
+	node->nterms = 1;
+	node->term[0] = x;
+}
+
 /* Follows an expression's instructions; *result is what it comes to. */
 static void
 follow(const GjRun *run, uint32_t e, GjNode *result)
@@ -276,6 +331,8 @@ follow(const GjRun *run, uint32_t e, GjNode *result)
 			made = node[instr->a];
 		else if (instr->op == GJ_OP_AND)
 			and_node(&node[instr->a], &node[instr->b], &made);
+		else if (instr->op == GJ_OP_OR)
+			or_node(&node[instr->a], &node[instr->b], &made);
 		else if (instr->op == GJ_OP_SCALE_UP)
 			scale_node(instr->imm, &node[instr->a], &made);
 		else
@@ -283,6 +340,13 @@ follow(const GjRun *run, uint32_t e, GjNode *result)
 			binary_node(instr, &node[instr->a], &node[instr->b], &made);
 			if (instr->arg == GJ_INT8)
 				add_factors(instr->op, &node[instr->a], &node[instr->b], &made);
+		}
+		if (run->fused->answered && gj_is_question(instr) && !(instr->imm & GJ_IS_GUARDED))
+		{
+			answer_node(run, instr, &made);
+			node[instr->b] = made;
+			i += gj_question_skips(instr);
+			continue;
 		}
 		node[instr->dst] = made;
 	}

@@ -343,11 +343,14 @@ GjStatus
 gj_run_probe_rows(GjRun *run, uint32_t nrows, bool now)
 {
 	uint32_t	done = 0;
+	bool		answered;
 
 	gj_run_choose_max_tuples(run);
 	if (gj_fused_fits(run))
 		GJ_TRY(gj_fused_rows(run, nrows, now, &done));
 	skip_rows(run, done);
+	if (done < nrows)
+		GJ_TRY(gj_questions_ask(run, run->columns + run->sources[0].first_column, 1, &answered));
 	for (uint32_t first = done, n; first < nrows; first += n)
 	{
 		n = nrows - first < run->tuples.most ? nrows - first : run->tuples.most;

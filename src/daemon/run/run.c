@@ -270,7 +270,7 @@ gj_run_prepare(GjDeviceEntry *entry, const GjProgram *program, GjLease *lease,
 	run->output.places = calloc(gj_program_noutputs(program) + 1, sizeof(GjColumnPlace));
 	if (run->columns && run->late && run->output.columns && run->output.types &&
 		run->output.places && plan_layouts(run) && setup->intake->open(run) &&
-		plan_steps(run, setup->join))
+		plan_steps(run, setup->join) && gj_questions_open(run))
 		return run;
 	gj_run_close(run, &ignored);
 	return NULL;
@@ -377,6 +377,7 @@ gj_run_close(GjRun *run, GjErrorText *why)
 	gj_ranges_close(run);
 	run->sink->free(run);
 	gj_fused_free(run);
+	gj_questions_free(run);
 	run->intake_ops->stop(run);
 	if (work->queue)
 		status = work->ops->queues->queue_close(work->queue, why);

@@ -84,6 +84,7 @@ typedef struct GjRunFused
 {
 	bool		off;			/* it cannot be done, or is of no use any more */
 	bool		ran;
+	bool		answered;		/* the plan has terms that are answers: all parts have them */
 	uint8_t		order[GJ_FUSED_STEPS];	/* the run's step that the plan's step s is */
 	uint32_t	key[GJ_FUSED_STEPS];	/* first expression that the plan's step s looks up */
 	GjFusedPlan plan;
@@ -101,6 +102,9 @@ typedef struct GjRunFused
 	uint32_t	nbad;			/* calls from which most tuples came back */
 	bool		few_missed;		/* hardly any did from the last one */
 } GjRunFused;
+
+/* Questions about columns of the probe side: run/questions.c. */
+typedef struct GjRunQuestions GjRunQuestions;
 
 /* Tuples that are taken through a step at a time. */
 typedef struct GjRunTuples
@@ -164,6 +168,7 @@ struct GjRun
 	GjRunOutput	output;
 	const GjSinkOps *sink;
 	GjRunFused *fused;			/* NULL: nobody has asked yet whether it can be done */
+	GjRunQuestions *questions;	/* NULL: the program has none */
 };
 
 /* Marks of the queue from here on are those of run/ring.c; the intake has the others. */
@@ -278,7 +283,20 @@ extern GjStatus gj_run_pick(GjRun *run, GjRunStep *rs, GjView *view, const uint3
  */
 extern GjStatus gj_run_probe_rows(GjRun *run, uint32_t nrows, bool now);
 
-/* run/fused_plan.c: fills in a zeroed plan, all build sides being there.  False: it cannot. */
+/* run/questions.c */
+/* False: no memory. */
+extern bool gj_questions_open(GjRun *run);
+/*
+ * Answers the program's questions for columns of the probe side, as many for each part as it has.
+ * They have their answers then until the next call.  *all: no column lacks them.
+ */
+extern GjStatus gj_questions_ask(GjRun *run, GjColumn *columns, uint32_t nparts, bool *all);
+extern void gj_questions_free(GjRun *run);
+
+/*
+ * run/fused_plan.c: fills in a zeroed plan, all build sides being there.  fused->answered: all
+ * columns have answers.  False: it cannot.
+ */
 extern bool gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan);
 
 /* run/fused_order.c: chooses the order of the plan's steps, which fit it. */

@@ -388,7 +388,9 @@ take_program(GjSession *session, GjProgram **program, GjErrorText *why)
 	if (!*program)
 		return GJ_OUT_OF_HOST_MEMORY;
 	memcpy(*program, session->message + sizeof(*submit), nbytes);
-	return gj_program_check(*program, (uint32_t) nbytes, why);
+	GJ_TRY(gj_program_check(*program, (uint32_t) nbytes, why));
+	gj_program_find_questions(*program);
+	return GJ_OK;
 }
 
 /* ---- the run */

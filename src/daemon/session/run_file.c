@@ -123,6 +123,7 @@ read_program(GjSavedFile *file)
 		gj_log(GJ_ERROR, "invalid program: %s", why.text);
 		return false;
 	}
+	gj_program_find_questions(file->program);
 	for (uint32_t s = 0; s < file->program->nsources; s++)
 		if (gj_program_array(file->program, GjSource, sources)[s].stage != 0)
 		{

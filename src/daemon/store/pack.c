@@ -173,7 +173,7 @@ make_codes(const GjPackWork *w, GjTextList *list, GjTexts *texts, uint32_t n)
 	gj_fragment_settle(w->store);
 	column.to = texts->codes.memory;
 	texts->packed.packed = column.from.packed;
-	texts->packed.factor = 1;
+	texts->packed.factor = n;
 	texts->nvalues = n;
 	return w->work->ops->columns->pack(w->work->queue, &column, 1);
 }

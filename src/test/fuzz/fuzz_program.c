@@ -332,6 +332,7 @@ iterate(const FuzzPrograms *programs, const FuzzOptions *options, uint64_t i, Co
 	}
 	else if (may_run(p))
 	{
+		gj_program_find_questions(p);
 		run.in_batches = gj_sink_choose(p)->in_batches;
 		run.noutputs = gj_program_noutputs(p);
 		run.types = calloc(run.noutputs + 1, sizeof(GjColumnType));
