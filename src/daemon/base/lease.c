@@ -281,18 +281,15 @@ take(GjLease *lease, uint64_t nbytes)
 	{
 		memory->leased += more;
 		memory->used += nbytes;
+		lease->granted += more;
+		lease->used += nbytes;
 	}
 	pthread_mutex_unlock(&memory->lock);
 	if (!ok)
-	{
 		gj_quota_give(&lease->quota, more);
-		return false;
-	}
-	lease->granted += more;
-	lease->used += nbytes;
-	if (lease->used > lease->peak)
+	else if (lease->used > lease->peak)
 		lease->peak = lease->used;
-	return true;
+	return ok;
 }
 
 bool
@@ -314,13 +311,15 @@ static uint64_t
 bytes_left(GjLease *lease, bool keep)
 {
 	GjDeviceMemory *memory = lease->memory;
-	uint64_t	unused = lease->granted - lease->used;
 	uint64_t	of_quota = gj_quota_left(&lease->quota);
 	uint64_t	of_device;
-	uint64_t	left = lease->limit - lease->used;
+	uint64_t	unused;
+	uint64_t	left;
 	uint64_t	taken;
 
 	pthread_mutex_lock(&memory->lock);
+	unused = lease->granted - lease->used;
+	left = lease->limit - lease->used;
 	taken = memory->leased + (keep ? memory->resident : memory->pinned);
 	of_device = taken < memory->limit ? memory->limit - taken : 0;
 	pthread_mutex_unlock(&memory->lock);
@@ -347,8 +346,8 @@ gj_lease_give(GjLease *lease, uint64_t nbytes)
 	GjDeviceMemory *memory = lease->memory;
 
 	assert(nbytes <= lease->used);
-	lease->used -= nbytes;
 	pthread_mutex_lock(&memory->lock);
+	lease->used -= nbytes;
 	memory->used -= nbytes;
 	pthread_mutex_unlock(&memory->lock);
 }

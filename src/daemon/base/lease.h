@@ -72,7 +72,10 @@ typedef struct GjMemoryLimits
 	GjMemoryQuota quota;		/* what it has with others */
 } GjMemoryLimits;
 
-/* One run's share.  Used by the thread of the run only. */
+/*
+ * One run's share.  The thread of the run alone changes it, and holds the memory's lock for `granted`
+ * and `used`: others ask what is left.
+ */
 typedef struct GjLease
 {
 	GjDeviceMemory *memory;

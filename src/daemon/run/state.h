@@ -136,6 +136,7 @@ typedef struct GjRunArrival
 	uint64_t	rows_ahead;		/* probe rows of fragments that are being used, and later ones */
 	bool		gathers;		/* probe rows go to a relation, before any is joined */
 	uint64_t	received;		/* bytes that other devices sent */
+	uint32_t	ended;			/* sources, one bit each */
 } GjRunArrival;
 
 struct GjRun
@@ -156,7 +157,6 @@ struct GjRun
 	const GjIntakeOps *intake_ops;	/* how rows come */
 	struct GjIntake *intake;	/* its own state */
 	GjRunArrival arrival;
-	uint32_t	ended;			/* sources, one bit each */
 	bool		complete;		/* see gj_run_complete */
 	bool		failed_once;	/* the failure point was passed */
 	struct GjRunRanges *ranges; /* the run joins a range of the keys; NULL: no such thing */
@@ -200,7 +200,7 @@ extern GjStatus gj_run_fail_points(GjRun *run);
 static inline bool
 gj_run_all_ended(const GjRun *run)
 {
-	return run->ended == (1u << run->program->nsources) - 1;
+	return run->arrival.ended == (1u << run->program->nsources) - 1;
 }
 
 /* Has the queue see the program's columns as run->columns describes them. */

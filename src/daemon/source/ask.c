@@ -273,7 +273,7 @@ write_answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map
 static GjStatus
 check_question(GjRun *run, const GjAsk *ask)
 {
-	if (ask->source < run->program->nsources && !(run->ended >> ask->source & 1) &&
+	if (ask->source < run->program->nsources && !(run->arrival.ended >> ask->source & 1) &&
 		(run->sink->joins || run->sink->drops_rows))
 		return GJ_OK;
 	return gj_run_fail(run, GJ_BAD_PROGRAM, "a question about a source that has ended");

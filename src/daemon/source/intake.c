@@ -90,7 +90,7 @@ rest(GjRun *run)
 {
 	/* while the client is waited for nothing is at work, and nothing stays for its sake */
 	GJ_TRY(gj_run_wait(run));
-	if (run->ended & 1)
+	if (run->arrival.ended & 1)
 		gj_run_release(run, 0);
 	return GJ_OK;
 }
@@ -137,7 +137,7 @@ gj_run_accepts(const GjRun *run, uint32_t source)
 {
 	/* whatever is wrong with others is told when they are given */
 	return !run->sink->joins || source != 0 || run->arrival.gathers ||
-		run->ended == (1u << run->program->nsources) - 2;
+		run->arrival.ended == (1u << run->program->nsources) - 2;
 }
 
 GjStatus
@@ -145,7 +145,7 @@ gj_run_may_load(GjRun *run, uint32_t source)
 {
 	const GjProgram *p = run->program;
 
-	if (source >= p->nsources || (run->ended >> source & 1))
+	if (source >= p->nsources || (run->arrival.ended >> source & 1))
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "a chunk of a source that has ended");
 	if (!gj_run_accepts(run, source))
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "the probe source comes before a build source");
@@ -202,16 +202,16 @@ gj_run_source_end(GjRun *run, uint32_t source)
 	const GjProgram *p = run->program;
 	uint32_t	all = (1u << p->nsources) - 1;
 
-	if (source >= p->nsources || (run->ended >> source & 1))
+	if (source >= p->nsources || (run->arrival.ended >> source & 1))
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "a source ends twice");
-	if (run->sink->joins && source == 0 && run->ended != all - 1)
+	if (run->sink->joins && source == 0 && run->arrival.ended != all - 1)
 		return gj_run_fail(run, GJ_BAD_PROGRAM, "the probe source ends before a build source");
 	GJ_STOP_CHECK(run);
 	GJ_TRY(gj_run_flush(run));
 	if (run->sink->joins && source > 0)
 		GJ_TRY(gj_side_resolve(run, source));
 	GJ_TRY(release_fragments(run, source));
-	run->ended |= 1u << source;
+	run->arrival.ended |= 1u << source;
 
 	if (!run->sink->joins)
 		GJ_TRY(run->sink->source_ended(run, source));
@@ -223,7 +223,7 @@ gj_run_source_end(GjRun *run, uint32_t source)
 			GJ_TRY(run->steps[i].join->end(run, i));
 		GJ_TRY(gj_match_rows(run));
 	}
-	if (run->ended == all)
+	if (run->arrival.ended == all)
 		run->complete = true;
 	/* where rows are exchanged, gj_run_reserve_exchange does it */
 	if (run->complete || !run->sink->joins || run->intake->exchange || !gj_run_accepts(run, 0))
