@@ -55,6 +55,7 @@ error_is_fatal(cudaError_t error)
 		case cudaErrorMpsClientTerminated:
 		case cudaErrorCudartUnloading:
 		case cudaErrorUnknown:
+		case cudaErrorOperatingSystem: /* a limit of the process: no later call may succeed */
 			return true;
 		default:
 			/* errors that newer drivers know: a context that is gone fails every call */

@@ -120,10 +120,14 @@ foreach my $mode (qw(ring auto))
 	cmp_ok(scalar(grep { $_ > 1000000 } @{ received($plan, 'ring') }), '>=', 1, "$mode, little memory: blocks of others come");
 	unlike($plan, qr/Spilled|Fallback/, "$mode, little memory: neither fallback nor passes");
 }
+# One device has no room for the build side, and a nested loop whose unmatched rows come out does not
+# take it in parts: PostgreSQL's plan runs, which is to have few rows to go through it for.
 my $off = "SET gpujoin.exchange = off; SET gpujoin.device_memory_limit = '${little}MB';";
-unlike(plan_of($node, $wide, "$session $off"), qr/Exchanged/, 'off, little memory: no ring');
-is($node->safe_psql('postgres', "$session $off $wide"), $wide_right, 'off, little memory: right rows');
-is($node->safe_psql('postgres', "$session SET gpujoin.device_memory_limit = '" . $little / 2 . "MB'; $wide"), $wide_right, 'shares do not fit: right rows');
+my $some = $wide =~ s/FROM wide a/FROM (SELECT * FROM wide WHERE k <= 200) a/r;
+my $some_right = native_answer($node, $some);
+unlike(plan_of($node, $some, "$session $off"), qr/Exchanged/, 'off, little memory: no ring');
+is($node->safe_psql('postgres', "$session $off $some"), $some_right, 'off, little memory: right rows');
+is($node->safe_psql('postgres', "$session SET gpujoin.device_memory_limit = '" . $little / 2 . "MB'; $some"), $some_right, 'shares do not fit: right rows');
 
 # Resident build sides: fragments of all devices, or of one.
 $node->append_conf('postgresql.conf', "gpujoin.cache_size = -1\n");

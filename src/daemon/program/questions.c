@@ -72,7 +72,8 @@ can_follow(const GjFollowed *f, const GjInstr *instr, bool *of_column)
 		case GJ_OP_TRIM:
 		case GJ_OP_LENGTH_T:
 		case GJ_OP_OCTETS_T:
-			return a;
+			*of_column = a;		/* or of a constant, which a comparison trims as well */
+			return is_own(f, instr->a);
 		case GJ_OP_EQ_T:
 		case GJ_OP_NE_T:
 		case GJ_OP_LT_T:
@@ -163,7 +164,8 @@ find_end(const GjExpr *expr, const GjInstr *instrs, uint32_t at)
 			break;
 		f.written |= result;
 		f.of_column = of_column ? f.of_column | result : f.of_column & ~result;
-		if (is_condition(instr->op) && !is_read_later(expr, instrs, pc + 1, f.written & ~result))
+		if (of_column && is_condition(instr->op) &&
+			!is_read_later(expr, instrs, pc + 1, f.written & ~result))
 			end = pc;
 	}
 	return end;
