@@ -10,7 +10,7 @@ use Test::More;
 my $session = GpuJoin::session();
 # inner sides on all devices, or in parts; exchanges are in 011_exchange.pl
 $session .= ' SET gpujoin.exchange = off;';
-my $is_used = "device = '" . device() . "'";
+my $is_used = "device = '" . device() . "' AND status = 'ready'";
 my $limited = "$session SET gpujoin.device_memory_limit = '16MB';";
 # pages that were written without WAL have no LSN, and what has none is never found unchanged
 my $node = new_node('devices', preload => 1, conf => "autovacuum = off\nwal_level = replica\ngpujoin.devices_per_query = 0\ntemp_file_limit = '500MB'\nwork_mem = '16MB'\ngpujoin.cache_size = 0\n");
