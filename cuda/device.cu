@@ -76,6 +76,7 @@ gj_cuda_explain(cudaError_t error, const char *call, const char *file, int line,
 		snprintf(why->text, sizeof(why->text), "%.*s failed at %s:%d: %s", (int) strcspn(call, "("),
 				 call, file, line, cudaGetErrorString(error));
 	cudaGetLastError();
+	why->denied = error == cudaErrorOperatingSystem;
 	if (error == cudaErrorMemoryAllocation)
 		return GJ_OUT_OF_MEMORY;
 	return error_is_fatal(error) ? GJ_DEVICE_LOST : GJ_DEVICE_ERROR;

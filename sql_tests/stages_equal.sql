@@ -77,6 +77,26 @@ CLOSE c;
 FETCH 1 FROM d;
 COMMIT;
 
+-- a result that an ended reader has left stays until the next one has it, whatever runs before
+SELECT shared('WITH r AS (SELECT ok, sum(q) t FROM li GROUP BY ok) SELECT o.ok, t FROM o JOIN r USING (ok) UNION ALL
+	SELECT r.ok, t FROM o JOIN r USING (ok) JOIN (SELECT pk, count(*) n FROM li GROUP BY pk) s ON s.pk = o.ck');
+SELECT shared('WITH r AS (SELECT ok, sum(q) t FROM li GROUP BY ok) SELECT o.ok, t FROM o JOIN r USING (ok) UNION ALL
+	SELECT r.ok, t FROM o JOIN (SELECT pk, count(*) n FROM li GROUP BY pk) s ON s.pk = o.ck JOIN r USING (ok)');
+-- stages of stages that differ by a parameter and a constant
+SET plan_cache_mode = force_generic_plan;
+PREPARE differ(int) AS SELECT x.n, x.c, y.c FROM (SELECT n, count(*) c FROM (SELECT ok, count(*) n FROM li WHERE pk > $1 GROUP BY ok) r GROUP BY n) y
+	FULL JOIN (SELECT n, count(*) c FROM (SELECT ok, count(*) n FROM li WHERE pk > 0 GROUP BY ok) r GROUP BY n) x USING (n) ORDER BY 1, 2, 3;
+PREPARE differ_too(int) AS SELECT x.n, x.c, y.c FROM (SELECT n, count(*) c FROM (SELECT ok, count(*) n FROM li WHERE pk > 0 GROUP BY ok) r GROUP BY n) y
+	FULL JOIN (SELECT n, count(*) c FROM (SELECT ok, count(*) n FROM li WHERE pk > $1 GROUP BY ok) r GROUP BY n) x USING (n) ORDER BY 1, 2, 3;
+EXECUTE differ(38);
+EXECUTE differ_too(38);
+SET gpujoin.enabled = off;
+EXECUTE differ(38);
+EXECUTE differ_too(38);
+RESET gpujoin.enabled;
+RESET plan_cache_mode;
+DEALLOCATE ALL;
+
 -- failures, before and after the result of one is there; groups that do not stay on the device
 \set query 'WITH r AS (SELECT ok, sum(q) t FROM li GROUP BY ok) SELECT a.ok, b.ok FROM r a JOIN r b USING (t) WHERE t = (SELECT max(t) FROM r)'
 SELECT f, CASE WHEN set_config('gpujoin.fail_at', f, false) = f THEN gj_same('SELECT count(*), sum(x.a) FROM (' || :'query' || ') x(a, b)') END

@@ -644,7 +644,8 @@ is_crash(int status)
 {
 	if (WIFSIGNALED(status))
 		return WTERMSIG(status) != SIGKILL && WTERMSIG(status) != SIGTERM && WTERMSIG(status) != SIGINT;
-	return WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != GJ_EXIT_LOCKED;
+	return WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != GJ_EXIT_LOCKED &&
+		WEXITSTATUS(status) != GJ_EXIT_DENIED;
 }
 
 /* If gpujoind has ended, say how and when it will be started again. */

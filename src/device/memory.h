@@ -14,6 +14,7 @@ typedef struct GjQueue GjQueue;
 typedef struct GjErrorText
 {
 	char		text[240];
+	bool		denied;			/* by the operating system: no program is to blame */
 } GjErrorText;
 
 /*

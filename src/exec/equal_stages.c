@@ -92,8 +92,9 @@ is_same_stage(const GjScanState *a, const GjScanState *b)
 		const GjScanState *x = gj_stage_below(lfirst(lc));
 		const GjScanState *y = gj_stage_below(lfirst(lc2));
 
-		/* parameters of stages further down would have to be compared, too */
-		if (x == NULL || y == NULL || x->runtime_instrs != NIL || !is_same_stage(x, y))
+		/* their values would have to be compared: in a template a parameter looks like 0 */
+		if (x == NULL || y == NULL || x->runtime_instrs != NIL || y->runtime_instrs != NIL ||
+			!is_same_stage(x, y))
 			return false;
 	}
 	return true;

@@ -504,6 +504,8 @@ run_stage(GjScanState *state, PlanState *child, GjFailure *failure)
 	program = make_program(stage, failure);
 	stage->program = program;
 	stage->used_equal = program != NULL && gj_equal_stage(stage, program) != NULL;
+	/* the other's result is to stay until set_stages has it */
+	stage->was_read = !stage->used_equal;
 	if (program == NULL || stage->used_equal)
 	{
 		MemoryContextSwitchTo(old);
@@ -533,20 +535,21 @@ set_stages(GjScanState *state, const GjProgram *program, GjFailure *failure)
 	foreach(lc, state->sources)
 	{
 		int			s = foreach_current_index(lc);
+		GjScanState *own;
 		GjScanState *stage;
 
 		if (gj_program_array(program, GjSource, sources)[s].stage == 0)
 			continue;
-		stage = gj_stage_below(list_nth(state->css.custom_ps,
-										list_nth_int(lfirst(lc), GJ_SOURCE_CHILD) - 1));
-		if (stage->used_equal)
-			stage = gj_equal_stage(stage, stage->program);
+		own = gj_stage_below(list_nth(state->css.custom_ps,
+									  list_nth_int(lfirst(lc), GJ_SOURCE_CHILD) - 1));
+		stage = own->used_equal ? gj_equal_stage(own, own->program) : own;
 		if (stage == NULL)
 		{
 			gj_fail(failure, GJ_DEVICE_LOST, "the result of an equal stage is gone");
 			return false;
 		}
 		gj_remote_set_stage(state->run, s, stage->run);
+		own->was_read = true;
 	}
 	return true;
 }

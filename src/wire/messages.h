@@ -75,6 +75,7 @@
 #define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
 #define GJ_SOCKET_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".sock"
 #define GJ_LOCK_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".lock"
+#define GJ_EXIT_DENIED		4	/* gpujoind's status: a limit has cost it its GPU, not a program */
 #define GJ_DAEMON_NAME		"gpujoind-" GJ_STRINGIFY(GJ_ABI)
 
 /* Load ring: small, so that it stays in the cache of the core that fills it. */

@@ -59,7 +59,8 @@ can_follow(const GjFollowed *f, const GjInstr *instr, bool *of_column)
 			*of_column = false;
 			return true;
 		case GJ_OP_LOAD_T:
-			return instr->arg == f->column && (instr->imm == 0 || is_guard(f, instr->a));
+			return instr->arg == f->column &&
+				(instr->imm == 0 ? f->guard < 0 : is_guard(f, instr->a));
 		case GJ_OP_ONLY_IF:
 			return a && is_guard(f, instr->b);
 		case GJ_OP_AND:

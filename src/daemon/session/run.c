@@ -756,6 +756,6 @@ gj_session_run(GjSession *session)
 	if (lost)
 	{
 		gj_log(GJ_ERROR, "the device is lost: %s", why.text);
-		_exit(3);
+		_exit(why.denied ? GJ_EXIT_DENIED : 3);
 	}
 }

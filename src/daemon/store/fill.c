@@ -54,7 +54,7 @@ try_alloc(GjResident *store, uint64_t clock, GjFragment *fragment, uint64_t nbyt
 	if (gj_resident_reserve(store, nbytes, clock))
 	{
 		status = store->entry->ops->memory->alloc(store->queue, nbytes, &buffer->memory);
-		*denied = status != GJ_OK;
+		*denied = status == GJ_OUT_OF_MEMORY;
 	}
 	if (status == GJ_OK)
 	{
