@@ -58,9 +58,9 @@ gj_answer_questions(GjQueue *queue, const GjQuestion *questions, uint32_t nquest
 								   cudaMemcpyHostToDevice, queue->stream));
 	GJ_CUDA(queue, cudaMemsetAsync(device + known_at, 1, n, queue->stream));
 	answer_values<<<dim3(std::min(gj_blocks(most, GJ_THREADS), ANSWER_BLOCKS), n), GJ_THREADS,
-					(size_t) nregisters * GJ_THREADS * (sizeof(int64_t) + 1), queue->stream>>>(
-		queue->code, (const GjQuestion *) device, (const GjAsked *) (device + asked_at),
-		nregisters, device + known_at);
+					(size_t) nregisters * GJ_THREADS *(sizeof(int64_t) + 1), queue->stream>>>(
+		queue->code, (const GjQuestion *) device, (const GjAsked *) (device + asked_at), nregisters,
+		device + known_at);
 	GJ_LAUNCHED(queue, "answer_values");
 	GJ_CUDA(queue,
 			cudaMemcpyAsync(known, device + known_at, n, cudaMemcpyDeviceToHost, queue->stream));

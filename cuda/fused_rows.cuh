@@ -453,8 +453,8 @@ true_for(const GjFusedPlan &plan, const GjFusedCondition &condition, Tuples<R> &
 		if (term.form == GJ_FUSED_RANGE)
 			wanted = in_range<R>(term, t, wanted);
 		else if (term.form == GJ_FUSED_ANSWER)
-			wanted = answered<R>(term.arg, term.slot_a, t.columns, (uint32_t) term.a, t.rowid,
-								 wanted);
+			wanted =
+				answered<R>(term.arg, term.slot_a, t.columns, (uint32_t) term.a, t.rowid, wanted);
 		else
 		{
 			const Values<R> values = values_of<R, false>(term, t, wanted);

@@ -335,8 +335,7 @@ gj_tidy(GjDevice *device, bool all)
 		/* runs that go on are not to ask the driver for each allocation */
 		if (!all)
 			spare = total_bytes / KEPT_UNUSED;
-		cudaMemPoolTrimTo(device->pool,
-						  pool_bytes(device, cudaMemPoolAttrUsedMemCurrent) + spare);
+		cudaMemPoolTrimTo(device->pool, pool_bytes(device, cudaMemPoolAttrUsedMemCurrent) + spare);
 	}
 	cudaGetLastError();
 }

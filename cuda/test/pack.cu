@@ -309,8 +309,8 @@ check_answers(const Device &device, Random &random, uint32_t n, uint32_t differe
 	program.aggregates = {{GJ_AGG_COUNT_STAR, -1}};
 	program.constants = {'1'};
 	program.expr(GJ_BOOL, {question(0, 2, 0), text_constant(false), op(GJ_OP_EQ_T, 0, 0, 1)});
-	program.expr(GJ_BOOL, {question(1, 3, 2), text_constant(false),
-						   op(GJ_OP_STARTS_WITH, 2, 0, 1), op(GJ_OP_NOT, 2, 2, 2)});
+	program.expr(GJ_BOOL, {question(1, 3, 2), text_constant(false), op(GJ_OP_STARTS_WITH, 2, 0, 1),
+						   op(GJ_OP_NOT, 2, 2, 2)});
 	program.expr(GJ_BOOL, {question(0, 2, 0), text_constant(true), op(GJ_OP_EQ_T, 0, 0, 1)});
 	for (uint32_t e = 0; e < 3; e++)
 		questions.push_back({program.exprs[e].first, program.exprs[e].nregisters});
