@@ -1003,9 +1003,9 @@ test_resident_denied(void)
 	(void) gj_memory_look(&s.entry.memory, true);
 	shared.taken = 4 * MB - shared.own;
 	shared.ndenied = 0;
-	CHECK(load_unused(&s, 1000));
+	CHECK(load_unused(&s, 999));
 	CHECK(shared.ndenied > 0);
-	CHECK(is_there(&s, 1000));
+	CHECK(is_there(&s, 999));
 	CHECK(shared.own + shared.taken <= shared.total);
 
 	/* with all resident data gone there is no room still */
