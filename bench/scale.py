@@ -5,10 +5,11 @@ GB, TB = 1e9, 1e12
 
 # measured (bench/RESULTS.md, docs/scale.md)
 PAGES_16 = 45 * GB          # pages copied out of shared memory by 16 processes
+PAGES_48 = 98 * GB          # by 48 of 64 cores, for four GPUs
 PAGES_1 = 5.4 * GB          # pages one loader takes two int4 columns out of
 PCIE_1, PCIE_2 = 55 * GB, 101 * GB
 NVLINK = 394 * GB           # peer copy; 370 GB/s is reckoned with
-JOIN_27 = 19.6e-3           # 2^27 with 2^27 rows of 8 + 8 bytes, resident, the naive kernel
+JOIN_28 = 10.0e-3           # 2^28 with 2^28 rows of 8 + 8 bytes on one GPU, resident, keys not consecutive
 GPU_MEMORY = 141 * GB
 COPY_ROWS = 10e6 / 2.3      # rows a PostgreSQL process formats for COPY, 4 integers
 # assumed, not measured
@@ -20,7 +21,7 @@ COORDINATOR = 0.2e-3        # plan, send and take in one shard's partial result
 SHARDS = 8                  # of a table on a host
 
 HEAP_ROW, COLUMN_ROW = 44, 16   # bytes of a row of two int8: in a heap page, as columns
-PAGES_HOST = PAGES_16 / 16 * CORES
+PAGES_HOST = PAGES_48 / 48 * CORES
 
 
 def rows(n):
@@ -32,13 +33,13 @@ def seconds(t):
 
 
 def one_host():
-	print("| join, both sides two int8 | heap pages | columns | cold, 16 cores (45 GB/s) | cold, 96 cores (270 GB/s) | over PCIe to 8 GPUs | resident: exchange | resident: local joins |")
+	print("| join, both sides two int8 | heap pages | columns | cold, 16 cores (45 GB/s) | cold, 96 cores (196 GB/s) | over PCIe to 8 GPUs | resident: exchange | resident: local joins |")
 	print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
 	for e in (27, 28, 30, 32, 34, 35):
 		n = 2 ** e
 		pages, columns = 2 * n * HEAP_ROW, 2 * n * COLUMN_ROW
 		exchange = columns / NGPUS * (NGPUS - 1) / NGPUS / (370 * GB)
-		local = JOIN_27 * n / 2 ** 27 / NGPUS
+		local = JOIN_28 * n / 2 ** 28 / NGPUS
 		# both sides, exchanged copies of them and tables of twice the inner rows' 16 bytes
 		fits = 3 * columns < 0.9 * NGPUS * GPU_MEMORY
 		print(f"| {rows(n)} ⋈ {rows(n)} | {pages / GB:.0f} GB | {columns / GB:.0f} GB | {seconds(pages / PAGES_16)} | {seconds(pages / PAGES_HOST)} | {seconds(columns / (NGPUS * PCIE_2 / 2))} | "
@@ -55,7 +56,8 @@ def many_hosts():
 			cold = n * HEAP_ROW / PAGES_HOST
 			fits = 3 * columns < 0.9 * NGPUS * GPU_MEMORY
 			host_memory = n * HEAP_ROW < 1.5 * TB
-			resident = seconds(JOIN_27 * n / 2 ** 28 / NGPUS) if fits else "does not fit"
+			exchange = columns / NGPUS * (NGPUS - 1) / NGPUS / (370 * GB)
+			resident = seconds(exchange + JOIN_28 * n / 2 ** 29 / NGPUS) if fits else "does not fit"
 			disk = "" if host_memory else f" (pages from disk: {seconds(n * HEAP_ROW / NVME)})"
 			moved = n * (hosts - 1) / hosts
 			print(f"| {rows(fact)} ⋈ {rows(dimension)} | {hosts} | {n:.1e} | {columns / GB:.0f} GB | {seconds(cold)}{disk} | {resident} | {seconds(hosts * SHARDS * COORDINATOR)} | "

@@ -1,21 +1,41 @@
-# Debian systems in folders, for scripts/test_debian and scripts/test_packages; to be sourced, after lib.sh.
+# Debian and Ubuntu systems in folders, for scripts/test_debian and scripts/test_packages; to be sourced, after lib.sh.
 #
 # They lie in GJ_DEBIAN_ROOTS=/var/tmp/gpujoin_debian and are made by debootstrap (installed if it is missing) from
-# GJ_DEBIAN_MIRROR=http://deb.debian.org/debian, once: RELEASE.tar stays.  Root only.
+# GJ_DEBIAN_MIRROR=http://deb.debian.org/debian or GJ_UBUNTU_MIRROR=http://archive.ubuntu.com/ubuntu, once: RELEASE.tar
+# stays.  Root only.
 
 roots=${GJ_DEBIAN_ROOTS:-/var/tmp/gpujoin_debian}
-mirror=${GJ_DEBIAN_MIRROR:-http://deb.debian.org/debian}
+debian_mirror=${GJ_DEBIAN_MIRROR:-http://deb.debian.org/debian}
+ubuntu_mirror=${GJ_UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}
+
+# Ubuntu's keys, in $roots: Debian has no package of them.
+ubuntu_keys() {
+	local package=pool/main/u/ubuntu-keyring/ubuntu-keyring_2023.11.28.1_all.deb
+	local sum=36de43b15853ccae0028e9a767613770c704833f82586f28eb262f0311adb8a8
+	command -v wget >/dev/null || install_packages wget || return 1
+	wget -q "$ubuntu_mirror/$package" -O "$roots/ubuntu_keys.deb" || return 1
+	sha256sum -c --quiet - <<<"$sum  $roots/ubuntu_keys.deb" && dpkg-deb -x "$roots/ubuntu_keys.deb" "$roots/ubuntu_keys"
+}
+
+# bootstrap RELEASE FOLDER.  Releases are made as the newest of their kind that this debootstrap, which may be older, knows.
+bootstrap() {
+	local scripts=/usr/share/debootstrap/scripts
+	case $1 in
+		jammy | noble | plucky | questing | resolute)
+			ubuntu_keys && debootstrap --variant=minbase --components=main,universe \
+				--keyring="$roots/ubuntu_keys/usr/share/keyrings/ubuntu-archive-keyring.gpg" "$1" "$2" "$ubuntu_mirror" "$scripts/gutsy" ;;
+		*) debootstrap --variant=minbase "$1" "$2" "$debian_mirror" "$(ls "$scripts/$1" 2>/dev/null || echo "$scripts/sid")" ;;
+	esac
+}
 
 # make_root RELEASE NAME: a bare system in $roots/NAME, in the place of one that is there.  Status 3: it could not be made.
 make_root() {
-	local release=$1 root=$roots/$2 script=/usr/share/debootstrap/scripts/$1
+	local release=$1 root=$roots/$2
 	if [ ! -e "$roots/$release.tar" ]; then
 		command -v debootstrap >/dev/null || install_packages debootstrap || return 3
-		# all releases are made as unstable is; this debootstrap may be older than the release
-		[ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
 		rm -rf --one-file-system "$root"
 		mkdir -p "$root"
-		debootstrap --variant=minbase "$release" "$root" "$mirror" "$script" >"$root.log" 2>&1 || { tail -5 "$root.log"; return 3; }
+		bootstrap "$release" "$root" >"$root.log" 2>&1 || { tail -5 "$root.log"; return 3; }
 		# a mirror of a release that is not out yet may lag behind
 		echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/90expired"
 		tar c -C "$root" -f "$roots/$release.tar.$$" . && mv "$roots/$release.tar.$$" "$roots/$release.tar" || return 3
