@@ -232,8 +232,9 @@ $node->safe_psql('postgres', 'UPDATE wide SET k = k + 100 WHERE id = 77777');
 cmp_ok(is_right($outer, 'an outer row has changed'), '>', 0, 'an outer row has changed: exchanged');
 # so many pages that all of it is loaded anew
 $node->safe_psql('postgres', 'UPDATE wide SET k = k WHERE id % 40 = 0; VACUUM wide');
-is_right($outer, 'vacuumed');
-is(is_right($outer, 'vacuumed, again'), 0, 'vacuumed: they stay again');
+# when fragments are loaded anew depends on how long pages took to compare
+my @moved = map { is_right($outer, "vacuumed, run $_") } 1 .. 5;
+is($moved[-1], 0, 'vacuumed: they stay again');
 $node->safe_psql('postgres', 'DELETE FROM wide WHERE id % 3000 = 1');
 is_right($outer, "rows were deleted, run $_") foreach 1 .. 3;
 is($node->safe_psql('postgres', "$session SET gpujoin.devices_per_query = 2; " . "$outer;" x 3), join("\n", (native_answer($node, $outer)) x 3), 'fewer devices: right rows');

@@ -11,6 +11,7 @@
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
+#include "storage/shmem.h"
 #include "utils/array.h"
 #include "utils/memutils.h"
 #include "utils/plancache.h"
