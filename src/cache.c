@@ -409,7 +409,7 @@ tell_progress(void *arg)
 {
 	const Loading *loading = (const Loading *) arg;
 	const GjSourceReader *reader = loading->reader;
-	GjShare    *share = reader->tables[0].share;
+	GjBlockShare    *share = reader->tables[0].share;
 	uint64		ndone = reader->npages + reader->nresident;
 
 	if (gj_remote_has_workers(loading->run))

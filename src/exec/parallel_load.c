@@ -57,7 +57,7 @@ typedef struct SharedTable
 	Size		resident;		/* in KEY_RESIDENT, if has_resident */
 	bool		has_resident;
 	uint32		number;			/* see GjTable */
-	GjShare		share;			/* all processes: share.c */
+	GjBlockShare		share;			/* all processes: share.c */
 } SharedTable;
 
 typedef struct SharedLoad
@@ -207,7 +207,7 @@ share_tables(SharedTable *tables, AttrNumber *attnos, char *resident, const GjPr
 				memcpy(resident + nresident, table->resident, nbytes);
 				nresident += nbytes;
 			}
-			gj_share_init(&tables->share, table->share->nblocks, table->share->behind,
+			gj_block_share_init(&tables->share, table->share->nblocks, table->share->behind,
 						  nworkers + 1);
 			table->share = &tables->share;
 			tables++;
@@ -363,7 +363,7 @@ is_wanted(const WorkerLoad *load)
 	if (pg_atomic_read_u32(&load->shared->stop))
 		return false;
 	for (int i = 0; i < load->shared->ntables; i++)
-		if (!gj_share_is_empty(&load->tables[i].share))
+		if (!gj_block_share_is_empty(&load->tables[i].share))
 			return true;
 	return false;
 }

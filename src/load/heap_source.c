@@ -87,7 +87,7 @@ has_block(HeapSource *source)
 {
 	while (source->next >= source->end)
 	{
-		if (!gj_share_next(source->table->share, &source->next, &source->end))
+		if (!gj_block_share_next(source->table->share, &source->next, &source->end))
 			return false;
 		source->next = gj_resident_next(source->table->resident, source->next, source->end);
 		source->prefetched = source->next;
@@ -197,7 +197,7 @@ gj_table_measure(GjTable *table, const GjProgram *program, int source_number, Gj
 	bool		fits = source->page_heap_bytes <= GJ_LOAD_SLOT_SIZE / 8;
 
 	table->share = &table->own_share;
-	gj_share_init(table->share, RelationGetNumberOfBlocks(source->rel), 0, 1);
+	gj_block_share_init(table->share, RelationGetNumberOfBlocks(source->rel), 0, 1);
 	table->shareable = !RelationUsesLocalBuffers(source->rel);
 	heap_source_close(&source->base);
 	if (!fits)

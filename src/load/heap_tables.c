@@ -41,7 +41,7 @@ open_next(TablesSource *tables)
 	MemoryContext old;
 
 	while (tables->next < tables->base.ntables &&
-		   gj_share_is_empty(tables->base.tables[tables->next].share))
+		   gj_block_share_is_empty(tables->base.tables[tables->next].share))
 		tables->next++;
 	if (tables->next == tables->base.ntables)
 		return false;

@@ -16,7 +16,7 @@
 #define PART_OF_REST		2
 
 void
-gj_share_init(GjShare *share, BlockNumber nblocks, uint64 behind, uint32 nloaders)
+gj_block_share_init(GjBlockShare *share, BlockNumber nblocks, uint64 behind, uint32 nloaders)
 {
 	share->nblocks = nblocks;
 	share->behind = behind;
@@ -26,7 +26,7 @@ gj_share_init(GjShare *share, BlockNumber nblocks, uint64 behind, uint32 nloader
 
 /* Blocks of a share that starts at block `first`. */
 static BlockNumber
-share_size(const GjShare *share, BlockNumber first)
+share_size(const GjBlockShare *share, BlockNumber first)
 {
 	BlockNumber rest = share->nblocks - first;
 	BlockNumber in_fragment = gj_fragment_end(gj_fragment_of(first), share->nblocks) - first;
@@ -41,7 +41,7 @@ share_size(const GjShare *share, BlockNumber first)
 }
 
 bool
-gj_share_next(GjShare *share, BlockNumber *first, BlockNumber *end)
+gj_block_share_next(GjBlockShare *share, BlockNumber *first, BlockNumber *end)
 {
 	uint64		next = pg_atomic_read_u64(&share->next);
 
@@ -59,7 +59,7 @@ gj_share_next(GjShare *share, BlockNumber *first, BlockNumber *end)
 }
 
 bool
-gj_share_is_empty(GjShare *share)
+gj_block_share_is_empty(GjBlockShare *share)
 {
 	return pg_atomic_read_u64(&share->next) >= share->nblocks;
 }

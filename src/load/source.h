@@ -27,8 +27,8 @@ typedef struct GjTable
 {
 	Oid			relid;
 	const AttrNumber *attnos;	/* attribute of each column of the source */
-	GjShare    *share;			/* what is still to be loaded */
-	GjShare		own_share;		/* that, unless other processes load too */
+	GjBlockShare    *share;			/* what is still to be loaded */
+	GjBlockShare		own_share;		/* that, unless other processes load too */
 	bool		shareable;		/* false: other processes cannot read it (temporary table) */
 	uint32		number;			/* of those that gpujoind was asked about */
 	const GjResidentMap *resident;	/* what need not be loaded, and what is to be kept; or NULL */
