@@ -2,7 +2,7 @@
 #
 #   make                 the extension and gpujoind
 #   make install
-#   make installcheck    pg_regress against a running server (sql_tests/, expected/)
+#   make installcheck    pg_regress against a running server (sql_tests/, expected/), autovacuum off
 #   make prove_installcheck   TAP tests, each with servers of its own (t/)
 #   make unit_tests      build/unit_test: parts of gpujoind by themselves (src/test)
 #   make replay_run      build/replay_run: saved programs and their results, for scripts/replay
