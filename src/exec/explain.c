@@ -151,6 +151,22 @@ explain_tables(ExplainContext *cxt, int s)
 		ExplainPropertyInteger("Tables Pruned", NULL, npruned, cxt->es);
 }
 
+/* Fragments that the filter has spared. */
+static void
+explain_fragments(ExplainContext *cxt, const GjSourceStats *stats)
+{
+	if (stats->nexcluded == 0)
+		return;
+	if (is_text(cxt))
+	{
+		ExplainPropertyText("Fragments Excluded", psprintf(UINT64_FORMAT " of " UINT64_FORMAT,
+							stats->nexcluded, stats->nfragments), cxt->es);
+		return;
+	}
+	ExplainPropertyInteger("Fragments", NULL, (int64) stats->nfragments, cxt->es);
+	ExplainPropertyInteger("Fragments Excluded", NULL, (int64) stats->nexcluded, cxt->es);
+}
+
 static void
 explain_source(ExplainContext *cxt, int s)
 {
@@ -185,6 +201,8 @@ explain_source(ExplainContext *cxt, int s)
 		ExplainPropertyText("Device Filter", deparse_conditions(cxt, filter), es);
 	if (es->analyze && stats->asked > 0)
 		ExplainPropertyInteger("Distinct Values", NULL, (int64) stats->asked, es);
+	if (es->analyze)
+		explain_fragments(cxt, stats);
 	if (es->analyze && cxt->state->nruns > 0)
 	{
 		if (is_text(cxt))

@@ -415,6 +415,27 @@ typedef struct Outcome
 	unsigned	run;
 } Outcome;
 
+/* Follows the filters of an accepted program with bounds of their columns, and nothing behind them. */
+static void
+follow_filters(const GjProgram *p)
+{
+	for (uint32_t s = 0; s < p->nsources; s++)
+	{
+		const GjSource *source = gj_program_array(p, GjSource, sources) + s;
+		GjBounds   *bounds = malloc(source->ncolumns * sizeof(GjBounds));
+
+		for (uint32_t c = 0; bounds && c < source->ncolumns; c++)
+		{
+			int64_t		low = (int64_t) unit_random() % 100 - 50;
+
+			bounds[c] = (GjBounds) {low, low + (int64_t) (unit_random() % 4) - 1, unit_random() % 2};
+		}
+		if (bounds && source->filter >= 0)
+			(void) gj_program_can_be_true(p, (uint32_t) source->filter, bounds, source->first_column);
+		free(bounds);
+	}
+}
+
 /* Changes one field, and checks and perhaps runs the program. */
 static void
 try_value(const Programs *programs, uint32_t at, uint32_t width, int v, uint32_t every,
@@ -437,7 +458,12 @@ try_value(const Programs *programs, uint32_t at, uint32_t width, int v, uint32_t
 		outcome->refused++;
 		EXPECT(status == GJ_BAD_PROGRAM && why.text[0] != '\0');
 	}
-	else if (++outcome->accepted % every == 0 && may_run(p))
+	else
+	{
+		outcome->accepted++;
+		follow_filters(p);
+	}
+	if (status == GJ_OK && outcome->accepted % every == 0 && may_run(p))
 	{
 		outcome->run++;
 		/* says which one did, if it ends the process */

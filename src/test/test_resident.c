@@ -237,7 +237,7 @@ test_resident_finding(void)
 	gj_resident_describe(s.store, &found[2], 78, valid, page_lsns);
 	CHECK_EQUAL(gj_pages_count(valid), NPAGES - 1);
 	CHECK_EQUAL(page_lsns[9], 1009);
-	gj_resident_unpin(s.store, (GjPinned[]) {{found[0].fragment, 0, NULL}, {found[2].fragment, 0, NULL}}, 2);
+	gj_resident_unpin(s.store, (GjPinned[]) {{.fragment = found[0].fragment}, {.fragment = found[2].fragment}}, 2);
 
 	CHECK_EQUAL(gj_resident_list(&s.entry, &list, &columns), 1);
 	REQUIRE(list[0].ncolumns == 2);
@@ -437,7 +437,7 @@ test_resident_supersedes(void)
 	CHECK_EQUAL(s.entry.memory.resident, all->nbytes);
 	s.wanted.ncolumns = 1;
 	CHECK(find(&s, 0) == all);
-	gj_resident_unpin(s.store, (GjPinned[]) {{all, 0, NULL}, {all, 0, NULL}}, 2);
+	gj_resident_unpin(s.store, (GjPinned[]) {{.fragment = all}, {.fragment = all}}, 2);
 	/* one that has less does not */
 	REQUIRE(load_unused(&s, 0));
 	CHECK(all->published);
@@ -466,7 +466,7 @@ test_resident_eviction(void)
 	/* 0 is used again */
 	gj_resident_clock(s.store);
 	REQUIRE((first = find(&s, 0)));
-	gj_resident_used(s.store, &(GjPinned) {first, 0, NULL}, &use, 1);
+	gj_resident_used(s.store, &(GjPinned) {.fragment = first}, &use, 1);
 	gj_resident_unpin_one(s.store, first);
 	CHECK_EQUAL(first->use.hits, 1);
 	REQUIRE(load_unused(&s, 3));
@@ -480,9 +480,9 @@ test_resident_eviction(void)
 	CHECK(!load_unused(&s, 5));
 	CHECK(is_there(&s, 2) && is_there(&s, 3) && is_there(&s, 4) && !is_there(&s, 5));
 	CHECK_EQUAL(s.entry.memory.resident, 3 * nbytes);
-	gj_resident_unpin(s.store, (GjPinned[]) {{second, 0, NULL}, {first, 0, NULL}, {NULL, 0, NULL}}, 3);
+	gj_resident_unpin(s.store, (GjPinned[]) {{.fragment = second}, {.fragment = first}, {.fragment = NULL}}, 3);
 	first = find(&s, 4);
-	gj_resident_unpin(s.store, (GjPinned[]) {{first, 0, NULL}, {first, 0, NULL}}, 2);
+	gj_resident_unpin(s.store, (GjPinned[]) {{.fragment = first}, {.fragment = first}}, 2);
 	/* a smaller cache is made at once */
 	CHECK(gj_resident_store(&s.entry, nbytes) == s.store);
 	CHECK_EQUAL(s.entry.memory.resident, nbytes);
@@ -552,6 +552,50 @@ test_resident_references(void)
 	/* else it would be published as it is: gj_run_kept */
 	CHECK(f->filling.nparts > 0);
 	CHECK_EQUAL(gj_fragment_finish(&s.work, GJ_LANE_WORK, f), GJ_BAD_PROGRAM);
+	gj_fragment_discard(s.store, f);
+	close_store(&s);
+}
+
+/* A complete fragment knows the bounds of its columns, packed or not. */
+void
+test_resident_bounds(void)
+{
+	static const GjColumnType some[4] = {{GJ_INT8, 8, 1, 0}, {GJ_INT8, 8, 1, 0}, {GJ_BOOL, 1, 0, 0}, {GJ_FLOAT8, 8, 0, 0}};
+	static const GjColumnKey some_keys[4] = {{{1, 2}, 1, 0}, {{3, 4}, 2, 0}, {{5, 6}, 3, 0}, {{7, 8}, 4, 0}};
+	GjColumnPlace places[4];
+	GjFragment *f;
+	GjChunk		chunk;
+	Store		s;
+
+	REQUIRE(open_store(&s, 64 * MB, 64 * MB));
+	s.wanted = (GjWanted) {{1, 2, 3, 4}, 4, some_keys, some};
+	f = gj_fragment_create(&s.wanted, 0, NPAGES);
+	REQUIRE(f && gj_layout(some, 4, NROWS, GJ_LOAD_CHUNK_SIZE, &s.layout, places));
+	for (uint32_t c = 0; c < 4; c++)
+		CHECK(f->columns[c].low == INT64_MIN && f->columns[c].high == INT64_MAX);
+	memset(s.slot, 0, GJ_LOAD_SLOT_SIZE);
+	for (uint32_t i = 0; i < NROWS; i++)
+	{
+		/* its ends are too far apart to be packed; the one beyond them is NULL */
+		((int64_t *) (s.slot + places[0].data))[i] = i == 0 ? INT64_MIN : i == 1 ? -5 - INT64_MAX / 2 : (int64_t) i;
+		s.slot[places[0].nulls + i] = i == 0;
+		s.slot[places[1].nulls + i] = 1;
+		s.slot[places[2].data + i] = 1;
+	}
+	*(GjSlotHeader *) s.slot = (GjSlotHeader) {NROWS, 0};
+	memcpy(gj_slot_has_nulls(s.slot), "\1\1\0\0", 4);
+	memset(s.pages, 0, sizeof(*s.pages));
+	s.pages->n = s.pages->npages = NPAGES;
+	for (uint32_t i = 0; i < NPAGES; i++)
+		s.pages->nrows[i] = NROWS / NPAGES | GJ_PAGE_VISIBLE;
+	chunk = (GjChunk) {s.slot, NROWS, 0, &s.layout, places, gj_slot_has_nulls(s.slot)};
+	CHECK(gj_fragment_append(s.store, &s.work, GJ_LANE_WORK, gj_resident_clock(s.store), f, &chunk, s.pages) == GJ_OK);
+	CHECK(gj_fragment_finish(&s.work, GJ_LANE_WORK, f) == GJ_OK);
+	CHECK(gj_fragment_pack(s.store, &s.work, gj_resident_clock(s.store), f) == GJ_OK);
+	CHECK(f->columns[0].packed == 0 && f->columns[0].low == -5 - INT64_MAX / 2 && f->columns[0].high == NROWS - 1);
+	CHECK(f->columns[1].packed > 0 && f->columns[1].low > f->columns[1].high);
+	CHECK(f->columns[2].packed == 0 && f->columns[2].low == 1 && f->columns[2].high == 1);
+	CHECK(f->columns[3].low == INT64_MIN && f->columns[3].high == INT64_MAX);
 	gj_fragment_discard(s.store, f);
 	close_store(&s);
 }
@@ -678,9 +722,9 @@ test_resident_counts(void)
 	CHECK_EQUAL(c.attributes[0], 6);
 	CHECK_EQUAL(c.nbytes, s.entry.memory.resident);
 	/* the copy that was made last counts, and it has three pages left */
-	gj_resident_used(s.store, (GjPinned[]) {{some, 0, NULL}}, &use, 1);
+	gj_resident_used(s.store, (GjPinned[]) {{.fragment = some}}, &use, 1);
 	CHECK_EQUAL(listed(&s, 3).npages, 3 + NPAGES - 1);
-	gj_resident_used(s.store, (GjPinned[]) {{all, 0, NULL}}, &use, 1);
+	gj_resident_used(s.store, (GjPinned[]) {{.fragment = all}}, &use, 1);
 	CHECK_EQUAL(listed(&s, 3).npages, 3 + NPAGES - 1);
 	CHECK_EQUAL(listed(&s, 3).hits, 2);
 
@@ -698,7 +742,7 @@ test_resident_counts(void)
 	CHECK_EQUAL(c.nbytes, s.entry.memory.resident);
 
 	/* with its fragment goes the side; who has a pin does not see it */
-	gj_resident_unpin(s.store, (GjPinned[]) {{all, 0, NULL}, {some, 0, NULL}}, 2);
+	gj_resident_unpin(s.store, (GjPinned[]) {{.fragment = all}, {.fragment = some}}, 2);
 	s.wanted.ncolumns = 2;
 	REQUIRE(load_unused(&s, 0));
 	CHECK(!side->published && !has_side(&s, &made, false));

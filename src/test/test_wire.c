@@ -15,7 +15,7 @@
 void
 test_wire_sizes(void)
 {
-	CHECK_EQUAL(GJ_ABI, 13);
+	CHECK_EQUAL(GJ_ABI, 14);
 	CHECK_EQUAL(sizeof(GjMsgHello), 72);
 	CHECK_EQUAL(sizeof(GjDeviceInfo), 200);
 	CHECK_EQUAL(sizeof(GjMsgWelcome), 360);
@@ -30,10 +30,10 @@ test_wire_sizes(void)
 	CHECK_EQUAL(sizeof(GjMsgEvict), 16);
 	CHECK_EQUAL(sizeof(GjMsgEvicted), 16);
 	CHECK_EQUAL(sizeof(GjStepStats), 32);
-	CHECK_EQUAL(sizeof(GjSourceStats), 24);
+	CHECK_EQUAL(sizeof(GjSourceStats), 48);
 	CHECK_EQUAL(sizeof(GjDeviceStats), 40);
-	CHECK_EQUAL(sizeof(GjRunStats), 1664);
-	CHECK_EQUAL(sizeof(GjMsgDone), 1672);
+	CHECK_EQUAL(sizeof(GjRunStats), 2048);
+	CHECK_EQUAL(sizeof(GjMsgDone), 2056);
 	CHECK_EQUAL(sizeof(GjMsgError), 248);
 	CHECK_EQUAL(sizeof(GjProgram), 152);
 	CHECK_EQUAL(sizeof(GjAsk), 72);

@@ -54,6 +54,8 @@ extern uint32_t unit_random(void);
 	X(saved_chunks) \
 	X(programs_are_accepted) \
 	X(program_questions) \
+	X(bounds_comparisons) \
+	X(bounds_random) \
 	X(programs_changing_memory) \
 	X(programs_cut_short) \
 	X(programs_hostile) \
@@ -80,6 +82,7 @@ extern uint32_t unit_random(void);
 	X(quota_threads) \
 	X(resident_contents) \
 	X(resident_references) \
+	X(resident_bounds) \
 	X(resident_finding) \
 	X(resident_supersedes) \
 	X(resident_flat) \

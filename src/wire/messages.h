@@ -70,7 +70,7 @@
 #include "resident.h"
 
 #define GJ_VERSION			"1.0"	/* of gpujoin */
-#define GJ_ABI				13	/* raise with any change of src/wire */
+#define GJ_ABI				14	/* raise with any change of src/wire */
 #define GJ_STRINGIFY_(x)	#x
 #define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
 #define GJ_SOCKET_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".sock"
@@ -376,6 +376,9 @@ typedef struct GjSourceStats
 	uint64_t	rows_in;		/* rows loaded */
 	uint64_t	rows_out;		/* rows that passed the device filter */
 	uint64_t	asked;			/* values of dictionaries for which conditions were evaluated */
+	uint64_t	nfragments;		/* resident fragments that have its rows, */
+	uint64_t	nexcluded;		/* those of them that were not read: no row passes the filter, */
+	uint64_t	rows_excluded;	/* and their rows */
 } GjSourceStats;
 
 typedef struct GjDeviceStats
@@ -429,6 +432,9 @@ gj_add_run_stats(GjRunStats *sum, const GjRunStats *stats, uint32_t counted)
 			sum->source[i].rows_in += stats->source[i].rows_in;
 			sum->source[i].rows_out += stats->source[i].rows_out;
 			sum->source[i].asked += stats->source[i].asked;
+			sum->source[i].nfragments += stats->source[i].nfragments;
+			sum->source[i].nexcluded += stats->source[i].nexcluded;
+			sum->source[i].rows_excluded += stats->source[i].rows_excluded;
 		}
 		sum->step[i].rows_in += stats->step[i].rows_in;
 		sum->step[i].rows_out += stats->step[i].rows_out;

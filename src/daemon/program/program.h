@@ -20,6 +20,21 @@ extern GjStatus gj_program_check(const GjProgram *program, uint32_t nbytes, GjEr
  */
 extern void gj_program_find_questions(GjProgram *program);
 
+/* What is known of a column, or of a value, in some rows, as a register holds it. */
+typedef struct GjBounds
+{
+	int64_t		low;			/* the least value that is not NULL, or less */
+	int64_t		high;			/* the greatest one, or more; less than low: all are NULL */
+	bool		has_null;		/* some may be NULL */
+} GjBounds;
+
+/*
+ * False: in no row that has its columns, numbered from first_column on, within these bounds, is the
+ * condition of a checked program TRUE; and PostgreSQL raises no error where it evaluates that.
+ */
+extern bool gj_program_can_be_true(const GjProgram *program, uint32_t condition,
+								   const GjBounds *columns, uint32_t first_column);
+
 /* Columns of a batch of rows of a checked program. */
 extern uint32_t gj_program_noutputs(const GjProgram *program);
 

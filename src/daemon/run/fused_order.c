@@ -37,11 +37,12 @@ static bool
 drops_most(const GjRun *run, const GjRunStep *rs)
 {
 	const GjSourceStats *source = &run->stats.source[rs->step->source];
+	uint64_t	nrows = source->rows_in + source->rows_excluded;
 	uint32_t	column;
 
 	return rs->step->join_type == GJ_JOIN_INNER && rs->step->nkeys == 1 && rs->residual < 0 &&
 		rs->step->filter < 0 && is_integer_column(run, rs->step->probe_keys, &column) &&
-		source->rows_in > 0 && source->rows_out <= source->rows_in / GJ_DROPS_MOST;
+		nrows > 0 && source->rows_out <= nrows / GJ_DROPS_MOST;
 }
 
 /*

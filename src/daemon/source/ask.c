@@ -72,7 +72,7 @@ read_question(GjRun *run, uint32_t source, const uint8_t *memory, GjAsk *ask, ui
 }
 
 static bool
-remember_pinned(GjRunResident *resident, GjFragment *fragment, uint32_t table)
+remember_pinned(GjRunResident *resident, GjFragment *fragment, uint32_t table, bool excluded)
 {
 	if ((resident->npinned & (resident->npinned - 1)) == 0)
 	{
@@ -83,7 +83,7 @@ remember_pinned(GjRunResident *resident, GjFragment *fragment, uint32_t table)
 			return false;
 		resident->pinned = grown;
 	}
-	resident->pinned[resident->npinned++] = (GjPinned) {fragment, table, NULL};
+	resident->pinned[resident->npinned++] = (GjPinned) {fragment, table, NULL, excluded};
 	return true;
 }
 
@@ -229,6 +229,7 @@ static GjStatus
 write_answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map_lsns,
 			 uint8_t *memory, uint32_t space, uint32_t *nbytes)
 {
+	const GjWanted *wanted = &runs[0]->intake->resident[ask->source].tables[ask->table];
 	GjAnswered	head = {0, ask->first};
 	uint8_t    *at = memory + sizeof(head);
 	bool		room = true;
@@ -252,7 +253,8 @@ write_answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map
 				gj_resident_unpin_one(batch.owner[i]->store, fragment);
 				continue;
 			}
-			if (!room || !remember_pinned(batch.owner[i], fragment, ask->table))
+			if (!room || !remember_pinned(batch.owner[i], fragment, ask->table,
+										  gj_run_excludes(runs[0], ask->source, wanted, fragment)))
 			{
 				drop_found(&batch, i);
 				if (room)

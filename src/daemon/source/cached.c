@@ -283,6 +283,8 @@ gj_count_rows(const GjPinned *uses, uint32_t n)
 	{
 		const GjFragment *fragment = uses[i].fragment;
 
+		if (uses[i].excluded)
+			continue;
 		if (!uses[i].pages)
 		{
 			nrows += fragment->nrows;

@@ -7,6 +7,9 @@
  * read in place.  Of a build side the use is only noted.  When the source ends, a cached side of
  * exactly these pages is used (source/cached.c), or the rows are appended to the relation, or
  * sent to other devices (source/split.c).  source/keep.c makes fragments of chunks.
+ *
+ * A fragment knows the bounds of its columns.  One of which no row can pass the filter of the source
+ * is not read, and is else a fragment like others.
  */
 #include "intake.h"
 
@@ -63,14 +66,58 @@ find_ranges(const GjFragment *fragment, const uint64_t *pages, GjRowRange *range
 	return merged + 1;
 }
 
+/* The column of a fragment that serves for column c of a source; there is one. */
+static uint32_t
+find_column(const GjWanted *wanted, const GjFragment *fragment, uint32_t c)
+{
+	uint32_t	i = 0;
+
+	while (!gj_column_serves(&fragment->columns[i], &wanted->keys[c], &wanted->types[c]))
+		i++;
+	return i;
+}
+
 /* Describes the columns of a source, in the order of the program, from a row on. */
 static void
 describe(const GjWanted *wanted, const GjFragment *fragment, uint64_t first, GjColumn *columns)
 {
 	for (uint32_t c = 0; c < wanted->ncolumns; c++)
-		for (uint32_t i = 0; i < fragment->ncolumns; i++)
-			if (gj_column_serves(&fragment->columns[i], &wanted->keys[c], &wanted->types[c]))
-				columns[c] = gj_fragment_column(fragment, i, first);
+		columns[c] = gj_fragment_column(fragment, find_column(wanted, fragment, c), first);
+}
+
+bool
+gj_run_excludes(const GjRun *run, uint32_t source, const GjWanted *wanted,
+				const GjFragment *fragment)
+{
+	int32_t		filter = gj_run_source_filter(run, source);
+	GjBounds	bounds[GJ_MAX_COLUMNS];
+
+	if (filter < 0)
+		return false;
+	for (uint32_t c = 0; c < wanted->ncolumns; c++)
+	{
+		const GjFragmentColumn *column =
+			&fragment->columns[find_column(wanted, fragment, c)];
+
+		bounds[c] = (GjBounds) {column->low, column->high, column->nulls.memory != NULL};
+	}
+	return !gj_program_can_be_true(run->program, (uint32_t) filter, bounds,
+								   run->sources[source].first_column);
+}
+
+/* Counts fragments that are used, and those of them that are excluded. */
+static void
+count_fragments(GjRun *run, uint32_t source, const GjPinned *used, uint32_t n)
+{
+	GjSourceStats *stats = &run->stats.source[source];
+
+	stats->nfragments += n;
+	for (uint32_t i = 0; i < n; i++)
+		if (used[i].excluded)
+		{
+			stats->nexcluded++;
+			stats->rows_excluded += used[i].fragment->nrows;
+		}
 }
 
 /* Describes the rows of pages (NULL: all) of a fragment; rows->ranges: room for them. */
@@ -100,11 +147,14 @@ take_pinned(GjRun *run, uint32_t source, uint64_t id, GjPinned *pinned)
 GjStatus
 gj_run_append_use(GjRun *run, uint32_t source, const GjPinned *use)
 {
-	GjRowRange *ranges = malloc(GJ_FRAGMENT_BLOCKS * sizeof(GjRowRange));
-	GjRows		rows = {.source = source,.ranges = ranges};
+	GjRows		rows = {.source = source};
 	GjColumn	columns[GJ_MAX_COLUMNS];
+	GjRowRange *ranges;
 	GjStatus	status;
 
+	if (use->excluded)
+		return GJ_OK;
+	ranges = rows.ranges = malloc(GJ_FRAGMENT_BLOCKS * sizeof(GjRowRange));
 	if (!ranges)
 		return GJ_OUT_OF_HOST_MEMORY;
 	describe_rows(run, use, use->pages, &rows, columns);
@@ -147,6 +197,7 @@ remember_uses(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 		GJ_TRY(copy_pages(&uses[i], &grown[i]));
 	}
 	gj_resident_used(resident->store, grown, uses, n);
+	count_fragments(run, source, grown, n);
 	return GJ_OK;
 }
 
@@ -174,9 +225,13 @@ hold_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 	resident->held = grown;
 	for (uint32_t i = 0; i < n; i++)
 	{
+		const GjPinned *used = &grown[resident->nheld];
+
 		GJ_TRY(take_pinned(run, source, uses[i].id, &grown[resident->nheld]));
-		run->arrival.rows_ahead += grown[resident->nheld++].fragment->nrows;
+		resident->nheld++;
+		run->arrival.rows_ahead += used->excluded ? 0 : used->fragment->nrows;
 	}
+	count_fragments(run, source, grown + resident->nheld - n, n);
 	return GJ_OK;
 }
 
@@ -198,8 +253,11 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 	{
 		const GjPinned *used = &resident->held[first + i];
 		GjColumn   *columns;
-		GjRows	   *rows = gj_together_next(together, &columns);
+		GjRows	   *rows;
 
+		if (used->excluded)
+			continue;
+		rows = gj_together_next(together, &columns);
 		describe_rows(run, used, uses[i].pages, rows, columns);
 		status = gj_together_add(together);
 		run->arrival.rows_ahead -= used->fragment->nrows;
@@ -263,6 +321,7 @@ gj_run_use_shared(GjRun *run, uint32_t source, uint32_t n, const GjPinned *used)
 	resident->shared = grown;
 	memcpy(grown + resident->nshared, used, n * sizeof(GjPinned));
 	resident->nshared += n;
+	count_fragments(run, source, used, n);
 	return GJ_OK;
 }
 

@@ -230,6 +230,9 @@ extern GjStatus gj_run_arrived(GjRun *run);
 extern void gj_run_stop_keeping(GjRunResident *resident);
 
 /* source/fragment.c */
+/* True if no row of a fragment of a table that was asked about passes the filter of the source. */
+extern bool gj_run_excludes(const GjRun *run, uint32_t source, const GjWanted *wanted,
+							const GjFragment *fragment);
 /* Appends the rows of pages of a fragment to the relation of a build source. */
 extern GjStatus gj_run_append_use(GjRun *run, uint32_t source, const GjPinned *use);
 /* The same of those that several runs use, wherever they lie.  Waits. */
@@ -255,7 +258,7 @@ extern bool gj_side_describe(GjRun *run, uint32_t source, const GjRelation *rela
 							 uint64_t nrows);
 /* Hands what was made of a source over to be kept: then it is side[source].kept.  Waits. */
 extern GjStatus gj_side_publish_made(GjRun *run, uint32_t source);
-/* Rows of all pages that are used. */
+/* Rows of all pages that are read. */
 extern uint64_t gj_count_rows(const GjPinned *uses, uint32_t n);
 /* Gives the sides back, after the queue was closed. */
 extern void gj_side_release(GjRun *run);

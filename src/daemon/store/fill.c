@@ -31,6 +31,8 @@ gj_fragment_create(const GjWanted *wanted, uint32_t number, uint32_t npages)
 	{
 		fragment->columns[c].key = wanted->keys[c];
 		fragment->columns[c].type = wanted->types[c];
+		fragment->columns[c].low = INT64_MIN;
+		fragment->columns[c].high = INT64_MAX;
 	}
 	return fragment;
 }
@@ -38,7 +40,7 @@ gj_fragment_create(const GjWanted *wanted, uint32_t number, uint32_t npages)
 void
 gj_fragment_discard(GjResident *store, GjFragment *fragment)
 {
-	gj_resident_unpin(store, &(GjPinned) {fragment, 0, NULL}, 1);
+	gj_resident_unpin(store, &(GjPinned) {.fragment = fragment}, 1);
 }
 
 /* Allocates if the cache may have so much; *denied: it may, but the device has no memory. */

@@ -1,7 +1,7 @@
 /*
  * pack.c
  *	  Packs the columns of complete fragments: integers as in rows/expression.h, texts of which there
- *	  are few different ones as codes of a dictionary.
+ *	  are few different ones as codes of a dictionary.  Notes the bounds of integers.
  *
  * A dictionary belongs to a column of a fragment.  It lies in the fragment's heap, behind the bytes
  * of the other columns, which are copied to a new heap that has nothing else.
@@ -41,7 +41,7 @@ take_column(const GjPackWork *w, GjFragmentColumn *column, const GjColumn *packe
 
 /* ---- integers */
 
-/* The columns of a fragment that pack, and how. */
+/* The columns of a fragment whose values are measured; then those that pack, and how. */
 typedef struct GjPackList
 {
 	uint32_t	n;
@@ -50,6 +50,26 @@ typedef struct GjPackList
 	GjPacking	packing[GJ_MAX_COLUMNS];
 	GjBuffer	memory[GJ_MAX_COLUMNS];
 } GjPackList;
+
+/* True if the bounds of values of a kind are noted. */
+static bool
+has_bounds(unsigned kind)
+{
+	return gj_kind_packs(kind) || kind == GJ_BOOL;
+}
+
+static void
+note_bounds(const GjPackWork *w, const GjPackList *list)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+	{
+		const GjPacking *packing = &list->packing[i];
+		GjFragmentColumn *column = &w->fragment->columns[list->number[i]];
+
+		column->low = packing->any ? packing->min : 1;
+		column->high = packing->any ? packing->max : 0;
+	}
+}
 
 /* Drops those from the list that had better stay as they are, and makes memory for the others. */
 static void
@@ -100,7 +120,7 @@ pack_integers(const GjPackWork *w)
 	if (!list)
 		return GJ_OUT_OF_HOST_MEMORY;
 	for (uint32_t c = 0; c < w->fragment->ncolumns; c++)
-		if (gj_kind_packs(w->fragment->columns[c].type.kind))
+		if (has_bounds(w->fragment->columns[c].type.kind))
 		{
 			list->number[list->n] = c;
 			list->column[list->n++] = (GjPackColumn) {gj_fragment_column(w->fragment, c, 0), NULL,
@@ -109,7 +129,10 @@ pack_integers(const GjPackWork *w)
 	if (list->n > 0)
 		status = ops->measure(w->work->queue, list->column, list->n, list->packing);
 	if (status == GJ_OK)
+	{
+		note_bounds(w, list);
 		choose_packed(w, list);
+	}
 	else
 		list->n = 0;
 	if (list->n > 0)

@@ -48,6 +48,9 @@ typedef struct GjFragmentColumn
 	uint8_t		narrow;
 	int64_t		base;
 	int64_t		factor;
+	/* of a complete fragment: the least and greatest value; low > high: all are NULL */
+	int64_t		low;
+	int64_t		high;
 	/* of a complete fragment, for users */
 	uint32_t	nvalues;		/* of the dictionary; 0: it has none */
 	uint64_t	heap_bytes;		/* of the heap, with the dictionary */
@@ -130,6 +133,7 @@ typedef struct GjPinned
 	GjFragment *fragment;		/* NULL once used */
 	uint32_t	table;			/* of the source */
 	const uint64_t *pages;		/* that a build side has rows of, one bit each; NULL: all */
+	bool		excluded;		/* no row passes the source's filter: none is read */
 } GjPinned;
 
 /* Copies pages (NULL: all, which have no copy) to *bits, which moves behind them. */
@@ -263,7 +267,7 @@ extern void gj_resident_unpin(GjResident *store, const GjPinned *pinned, uint32_
 static inline void
 gj_resident_unpin_one(GjResident *store, GjFragment *fragment)
 {
-	const GjPinned one = {fragment, 0, NULL};
+	const GjPinned one = {.fragment = fragment};
 
 	gj_resident_unpin(store, &one, 1);
 }
@@ -294,8 +298,9 @@ extern GjStatus gj_fragment_append(GjResident *store, GjWork *work, GjLane lane,
 extern GjStatus gj_fragment_finish(GjWork *work, GjLane lane, GjFragment *fragment);
 
 /*
- * Packs the columns of a complete fragment that take less room then.  Waits for all that is queued,
- * and frees what is no longer needed.  Without memory for it, they stay as they are.
+ * Packs the columns of a complete fragment that take less room then, and notes the bounds of their
+ * values.  Waits for all that is queued, and frees what is no longer needed.  Without memory for it,
+ * they stay as they are.
  */
 extern GjStatus gj_fragment_pack(GjResident *store, GjWork *work, uint64_t clock,
 								 GjFragment *fragment);

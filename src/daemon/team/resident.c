@@ -222,7 +222,8 @@ use_evenly(GjTeam *team, uint32_t source, const GjUse *use, uint32_t owner)
 	shared->uses[0] = copy_use(use, &bits);
 	status = take_shared(team, source, owner, shared);
 	if (status == GJ_OK)
-		to = gj_input_give(team, (int) owner, shared->used[0].fragment->nrows);
+		to = gj_input_give(team, (int) owner, shared->used[0].excluded ? 0 :
+						   shared->used[0].fragment->nrows);
 	return post_shared(team, source, shared, (int) to, status);
 }
 

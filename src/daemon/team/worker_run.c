@@ -279,6 +279,8 @@ gj_worker_count(GjWorker *worker, const GjRunStats *stats)
 			totals->busy_ms += stats->ms[i];
 	totals->bytes_in += stats->bytes_in;
 	totals->bytes_out += stats->bytes_out;
+	/* fragments that it took, and did not read */
+	worker->counts.chunks -= stats->source[0].nexcluded;
 }
 
 GjStatus
