@@ -455,8 +455,9 @@ compare_values(const void *a, const void *b, void *arg)
 static uint32 *
 make_ranks(Key *key)
 {
-	uint32	   *order = palloc_extended(sizeof(uint32) * ((Size) key->nvalues + 1), MCXT_ALLOC_HUGE);
-	uint32	   *ranks = palloc_extended(sizeof(uint32) * ((Size) key->nvalues + 1), MCXT_ALLOC_HUGE);
+	Size		nbytes = sizeof(uint32) * ((Size) key->nvalues + 1);
+	uint32	   *order = palloc_extended(nbytes, MCXT_ALLOC_HUGE);
+	uint32	   *ranks = palloc_extended(nbytes, MCXT_ALLOC_HUGE);
 	uint32		rank = 0;
 
 	for (uint32 i = 0; i < key->nvalues; i++)
@@ -573,7 +574,8 @@ sort_by_ranks(GjHostSort *sort)
 	for (int k = 0; k < sort->nkeys; k++)
 		measure_key(sort, k);
 	sort->nwords = sort->nrows > 0 ? pack_row(sort, 0, packed) : 0;
-	words = palloc_extended(sizeof(uint64) * ((Size) sort->nrows * sort->nwords + 1), MCXT_ALLOC_HUGE);
+	words = palloc_extended(sizeof(uint64) * ((Size) sort->nrows * sort->nwords + 1),
+							MCXT_ALLOC_HUGE);
 	sort->items = palloc_extended(sizeof(SortItem) * ((Size) sort->nrows + 1), MCXT_ALLOC_HUGE);
 	for (uint32 row = 0; row < sort->nrows; row++)
 	{
