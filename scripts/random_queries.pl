@@ -287,13 +287,36 @@ sub missing_query
 	return 'SELECT ' . join(', ', @list) . "\nFROM $tables\n  $join ON " . join(' AND ', @on) . "\nWHERE $key IS NULL$more";
 }
 
+# A column to sort by, a text by any collation.
+sub sort_key
+{
+	my ($a, $column) = @_;
+	$column //= pick(@{ $a->{table}{columns} });
+	return name_of($a, $column) . ($column->{kind}[0] eq 'text' ? pick('', '', ' COLLATE "C"', ' COLLATE "de-x-icu"') : '');
+}
+
+sub in_order { return "\nORDER BY " . join(', ', map { $_ . pick('', '', ' DESC') . pick('', '', '', ' NULLS FIRST', ' NULLS LAST') } @_); }
+
 # ORDER BY of some keys and of what makes the order complete, mostly with LIMIT.
 sub first_rows
 {
 	my ($keys, @complete) = @_;
 	my @list = ((map { pick(@$keys) } 1 .. pick(0, 1, 1, 1, 2, 3)), @complete);
-	return "\nORDER BY " . join(', ', map { $_ . pick('', '', ' DESC') . pick('', '', '', ' NULLS FIRST', ' NULLS LAST') } @list)
-	  . (chance(40) ? '' : "\nLIMIT " . pick(1, 3, 10, 10, 100, 1000, 5000) . (chance(20) ? ' OFFSET ' . pick(0, 1, 5, 300) : ''));
+	return in_order(@list) . (chance(40) ? '' : "\nLIMIT " . pick(1, 3, 10, 10, 100, 1000, 5000) . (chance(20) ? ' OFFSET ' . pick(0, 1, 5, 300) : ''));
+}
+
+# All rows of a large table and its partners, or groups of them, in an order in which texts and others of any length
+# are likely: what backends sort by ranks.
+sub sorted_query
+{
+	my @large = grep { $_->{rows} >= 2000 } @tables;
+	my @aliases = ({ name => 'a0', table => pick(@large) }, { name => 'a1', table => pick(@large) });
+	my @long = map { my $a = $_; map { [ $a, $_ ] } grep { $_->{kind}[0] =~ /text|numeric|uuid|\[/ } @{ $a->{table}{columns} } } @aliases;
+	my @keys = map { @long && chance(70) ? sort_key(@{ pick(@long) }) : sort_key(pick(@aliases)) } 1 .. pick(1, 2, 2, 3);
+	my $from = "\nFROM $aliases[0]{table}{name} a0 " . pick('', 'LEFT ') . "JOIN $aliases[1]{table}{name} a1 ON a0.id = a1.id";
+	return 'SELECT ' . join(', ', 'a0.id', map { my $a = pick(@aliases); name_of($a, pick(@{ $a->{table}{columns} })) } 1 .. 2) . $from . in_order(@keys, 'a0.id', 'a1.id') if chance(60);
+	@keys = map { name_of(@$_) } grep { $_->[1]{kind}[0] eq 'text' } @long[ 0 .. ($#long > 1 ? 1 : $#long) ];
+	return 'SELECT ' . join(', ', 'a0.id % 3000', @keys, 'count(*)') . "$from\nGROUP BY " . join(', ', 1 .. @keys + 1) . in_order(2 + @keys, reverse 1 .. @keys + 1);
 }
 
 # A query, or, if it has an ORDER BY, one that numbers its rows as they come: rows are compared as multisets.
@@ -342,6 +365,7 @@ sub write_query
 		print "-- by PostgreSQL\nSET enable_nestloop = off;\n$query;\n\n";
 		return;
 	}
+	if (chance(5)) { $parameters = undef; print numbered(sorted_query()), ";\n\n"; return; }
 	if (chance(25)) { $parameters = undef; print "-- by PostgreSQL\n", numbered(group_query()), ";\n\n"; return; }
 	if (chance(25)) { my ($errors, $query) = value_query(); print "-- by PostgreSQL, values$errors\n$query;\n\n"; return; }
 	if (chance(25))
@@ -372,7 +396,7 @@ sub write_query
 		push @list, integer_expression(@aliases) if chance(30);
 		@list = (pick(@aliases)->{name} . '.*') if chance(10);
 	}
-	$after = first_rows([ (map { my $a = pick(@aliases); name_of($a, pick(@{ $a->{table}{columns} })) } 0 .. 3), integer_expression(@aliases) ], map { "$_->{name}.id" } @aliases)
+	$after = first_rows([ (map { sort_key(pick(@aliases)) } 0 .. 3), integer_expression(@aliases) ], map { "$_->{name}.id" } @aliases)
 	  if !$total && chance(30);
 	my @where = map { condition(2, @aliases) } 1 .. pick(0, 0, 0, 1, 1, 2);
 	if (chance(15)) { my $a = pick(@aliases); push @where, name_of($a, pick(@{ $a->{table}{columns} })) . ' IS NULL'; }

@@ -50,7 +50,7 @@ FROM unnest(ARRAY['i2', 'i4', 'i8', 'd', 'ts', 'tz', 'x', 'y', 'n', 'b', 'o', 'q
 SELECT keys, gj_ordered(format('SELECT f.id, f.t, g.note FROM f LEFT JOIN g ON f.k = g.k ORDER BY %s', keys))
 FROM unnest(ARRAY['f.i2, f.i4 DESC, f.id', 'g.c DESC NULLS LAST, f.i2 NULLS FIRST, f.b, f.id', 'f.i4 + g.c, f.id', 'f.x * 2 DESC, f.id', 'g.c IS NULL, f.id DESC', 'coalesce(g.c, f.i2, -1), f.id', 'CASE WHEN f.i4 > 0 THEN f.i2 END, f.id',
 	'length(f.t), f.id', 'f.ts::date, f.id', 'f.i4 USING >, f.id', 'g.k, f.id', 'f.k, f.id']) WITH ORDINALITY AS l(keys, n) ORDER BY n;
--- what the device does not know, or has no room for, is left to PostgreSQL
+-- what the device does not know, or has no room for, is left to the backend (order_ranks) or to PostgreSQL
 SELECT keys, regexp_replace(gj_ordered(format('SELECT f.id FROM f JOIN g USING (k) ORDER BY %s', keys)), '(, by.*)?, (Incremental )?Sort$', ', some Sort')
 FROM unnest(ARRAY['f.t, f.id', 'f.id, f.id DESC, f.t', 'f.i2, f.t, f.id', 'f.e, f.id', 'f.w, f.id', 'f.m, f.id', 'f.t COLLATE "C", f.id', 'f.b, f.i2, g.c, f.i4, f.i8, f.id']) WITH ORDINALITY AS l(keys, n) ORDER BY n;
 SELECT count(*) FROM (SELECT f.id FROM f JOIN g USING (k) ORDER BY random(), f.id) s;

@@ -389,6 +389,29 @@ explain_output(ExplainContext *cxt)
 		ExplainPropertyText("Group Filter", deparse_conditions(cxt, having), cxt->es);
 }
 
+/* How the backend has sorted. */
+static void
+explain_host_sort(ExplainContext *cxt)
+{
+	const GjHostSortStats *stats = &cxt->state->sort_stats;
+	const char *method = stats->ranked ? "ranks" : "PostgreSQL's";
+
+	if (!cxt->es->analyze || !stats->done)
+		return;
+	if (is_text(cxt))
+	{
+		indent(cxt->es);
+		appendStringInfo(cxt->es->str, "Host Sort Method: %s", method);
+		if (stats->ranked)
+			appendStringInfo(cxt->es->str, "  Values: " INT64_FORMAT, stats->nvalues);
+		appendStringInfo(cxt->es->str, "  Memory: " INT64_FORMAT "kB\n", stats->kbytes);
+		return;
+	}
+	ExplainPropertyText("Host Sort Method", method, cxt->es);
+	ExplainPropertyInteger("Ranked Values", NULL, stats->nvalues, cxt->es);
+	ExplainPropertyInteger("Host Sort Memory", "kB", stats->kbytes, cxt->es);
+}
+
 /* What is sorted by, and whether but the first rows are returned. */
 static void
 explain_order(ExplainContext *cxt)
@@ -403,7 +426,9 @@ explain_order(ExplainContext *cxt)
 		return;
 	forboth(lc, list_nth(cxt->cscan->custom_exprs, GJ_EXPRS_SORT), label, labels)
 		items = lappend(items, psprintf("%s%s", deparse(cxt, lfirst(lc)), strVal(lfirst(label))));
-	ExplainPropertyList("Sort Key", items, cxt->es);
+	ExplainPropertyList(cxt->state->host_sort_keys != NIL ? "Host Sort Key" : "Sort Key", items,
+						cxt->es);
+	explain_host_sort(cxt);
 	if (program->limit > 0)
 		ExplainPropertyInteger("Limit", NULL, program->limit, cxt->es);
 	if (program->ties)

@@ -76,6 +76,7 @@ unpack_plan(GjScanState *state, CustomScan *cscan)
 	state->is_stage = list_nth_int(flags, GJ_FLAG_STAGE);
 	state->key_codes = list_nth(private, GJ_PRIVATE_KEY_CODES);
 	state->attributes = list_nth(private, GJ_PRIVATE_ATTRIBUTES);
+	state->host_sort_keys = list_nth(private, GJ_PRIVATE_HOST_SORT);
 	state->makes_values = is_grouped(state);
 	foreach(lc, state->attributes)
 		state->makes_values |= lfirst_int(lc) != GJ_ATTRIBUTE_PLAIN;
@@ -94,6 +95,7 @@ find_emit_slot(GjScanState *state)
 
 	state->emit_slot = state->css.ss.ss_ScanTupleSlot;
 	if (ps->ps_ProjInfo == NULL || ps->qual != NULL || state->makes_values ||
+		state->host_sort_keys != NIL ||
 		state->template->output != GJ_OUTPUT_ROWS)
 		return;
 	outputs = palloc(sizeof(int) * Max(list_length(ps->plan->targetlist), 1));
@@ -269,6 +271,16 @@ end_run(GjScanState *state)
 		MemoryContextReset(state->run_cxt);
 }
 
+/* Forgets the rows that were taken in to be sorted. */
+static void
+end_sort(GjScanState *state)
+{
+	if (state->host_sort)
+		gj_host_sort_end(state->host_sort);
+	state->host_sort = NULL;
+	state->is_sorted = false;
+}
+
 /* What has failed is not tried again by GpuJoins in the native plan. */
 static bool
 give_up(PlanState *node, void *failure)
@@ -318,6 +330,7 @@ fall_back(GjScanState *state, const GjFailure *failure)
 	int64		query_id = (int64) state->css.ss.ps.state->es_plannedstmt->queryId;
 
 	end_run(state);
+	end_sort(state);
 	forget_stages(state);
 	end_left(state->css.ss.ps.state);
 	if (why.reason != state->failure.reason)
@@ -346,6 +359,7 @@ start_again(GjScanState *state)
 	ListCell   *lc;
 
 	end_run(state);
+	end_sort(state);
 	ExecClearTuple(state->css.ss.ss_ScanTupleSlot);
 	foreach(lc, state->css.custom_ps)
 		if (lfirst(lc) != state->fallback)
@@ -889,12 +903,63 @@ next_row(GjScanState *state)
 	}
 }
 
+/* True if a row in the scan slot passes the conditions that PostgreSQL checks. */
+static bool
+passes(GjScanState *state, TupleTableSlot *slot)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	ExprState  *qual = state->css.ss.ps.qual;
+
+	econtext->ecxt_scantuple = slot;
+	/* the native plan has checked everything itself */
+	if (qual == NULL || state->phase == GJ_SCAN_FALLBACK || ExecQual(qual, econtext))
+		return true;
+	InstrCountFiltered1(&state->css, 1);
+	return false;
+}
+
+/*
+ * The next row in the order that the backend makes, in the scan slot; NULL at the end.  The first
+ * one is asked for when all have been taken in.  The native plan has the order by itself.
+ */
+static TupleTableSlot *
+next_sorted_row(GjScanState *state)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	TupleTableSlot *slot;
+	MemoryContext old;
+
+	while (!state->is_sorted)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(econtext);
+		slot = next_row(state);
+		if (slot != NULL && state->phase == GJ_SCAN_FALLBACK)
+			return slot;
+		if (slot != NULL && !passes(state, slot))
+			continue;
+		old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
+		if (slot != NULL && state->host_sort == NULL)
+			state->host_sort = gj_host_sort_begin(slot->tts_tupleDescriptor,
+												  state->noutputs, state->host_sort_keys);
+		MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+		if (slot != NULL)
+			gj_host_sort_put(state->host_sort, slot);
+		else if (state->host_sort != NULL)
+			gj_host_sort_perform(state->host_sort, &state->sort_stats);
+		MemoryContextSwitchTo(old);
+		if (slot == NULL)
+			state->is_sorted = true;
+	}
+	slot = state->css.ss.ss_ScanTupleSlot;
+	return state->host_sort != NULL && gj_host_sort_next(state->host_sort, slot) ? slot : NULL;
+}
+
 static TupleTableSlot *
 exec_join_scan(CustomScanState *node)
 {
 	GjScanState *state = (GjScanState *) node;
 	ExprContext *econtext = node->ss.ps.ps_ExprContext;
-	ExprState  *qual = node->ss.ps.qual;
 	ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
 
 	if (state->is_stage)
@@ -912,7 +977,7 @@ exec_join_scan(CustomScanState *node)
 
 		CHECK_FOR_INTERRUPTS();
 		ResetExprContext(econtext);
-		slot = next_row(state);
+		slot = state->host_sort_keys != NIL ? next_sorted_row(state) : next_row(state);
 		if (slot == NULL)
 			return projection ? ExecClearTuple(projection->pi_state.resultslot) : NULL;
 		if (slot != node->ss.ss_ScanTupleSlot)
@@ -921,12 +986,8 @@ exec_join_scan(CustomScanState *node)
 			return slot;
 		}
 		econtext->ecxt_scantuple = slot;
-		/* the native plan has checked everything itself */
-		if (qual && state->phase != GJ_SCAN_FALLBACK && !ExecQual(qual, econtext))
-		{
-			InstrCountFiltered1(node, 1);
+		if (state->host_sort_keys == NIL && !passes(state, slot))
 			continue;
-		}
 		state->nreturned++;
 		return projection ? ExecProject(projection) : slot;
 	}
@@ -952,6 +1013,7 @@ end_join_scan(CustomScanState *node)
 	ListCell   *lc;
 
 	end_run((GjScanState *) node);
+	end_sort((GjScanState *) node);
 	note_use((GjScanState *) node);
 	foreach(lc, node->custom_ps)
 		ExecEndNode(lfirst(lc));
@@ -979,6 +1041,7 @@ rescan_join_scan(CustomScanState *node)
 	ListCell   *lc;
 
 	end_run(state);
+	end_sort(state);
 	if (node->ss.ps.ps_ResultTupleSlot)
 		ExecClearTuple(node->ss.ps.ps_ResultTupleSlot);
 	ExecClearTuple(node->ss.ss_ScanTupleSlot);

@@ -4,6 +4,7 @@
  *
  *	join_scan.c		callbacks, the decision to run or to fall back, rows to slots
  *	run.c			one run: submit, load, take in batches (run.h)
+ *	host_sort.c		sorts rows by ranks (host_sort.h)
  *	spool.c			keeps batches of runs that must complete first (spool.h)
  *	emit.c			batches and aggregate states into slots (emit.h)
  *	runtime.c		runtime constants into the program
@@ -19,6 +20,7 @@
 
 #include "client/client.h"
 #include "exec/emit.h"
+#include "exec/host_sort.h"
 #include "exec/run.h"
 #include "exec/spool.h"
 
@@ -71,6 +73,9 @@ typedef struct GjScanState
 	bool		batch_held;		/* the emitter's batch is a slot of the output ring */
 	uint32		batch_slot;
 	uint64		nreturned;		/* rows returned by this run */
+	List	   *host_sort_keys; /* see GjHostSortKey; NIL: rows are returned as they come */
+	GjHostSort *host_sort;		/* of the rows that were taken in; NULL: there are none */
+	bool		is_sorted;		/* all of them were */
 
 	PlanState  *fallback;		/* the native plan; NULL: a stage has none */
 	GjFailure	failure;		/* why the last run fell back; GJ_OK if it did not */
@@ -80,6 +85,7 @@ typedef struct GjScanState
 	int			nfallbacks;
 	GjRunStats	stats;
 	GjLoadStats load_stats;
+	GjHostSortStats sort_stats; /* of the last run */
 } GjScanState;
 
 extern const CustomScanMethods gj_join_scan_methods;

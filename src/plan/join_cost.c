@@ -49,6 +49,10 @@
 #define MERGE_ROW_SECONDS	50e-9	/* of a row of sorted runs, to be kept on the host and merged, */
 #define MERGE_BYTE_SECONDS	1e-9	/* and of a byte of it */
 
+#define HOST_SORT_ROW_SECONDS 60e-9	/* of a row that the backend sorts by ranks, to take it in, */
+#define HOST_SORT_KEY_SECONDS 40e-9	/* of each key of it, */
+#define HOST_SORTED_ROW_SECONDS 60e-9	/* and to put it into a slot again */
+
 #define CHECK_PAIR_SECONDS	1e-6	/* PostgreSQL gets a joined row and compares its arrays */
 
 /*
@@ -409,6 +413,18 @@ merge_seconds(GjJoinInfo *info, double rows)
 	return rows * (MERGE_ROW_SECONDS + width * MERGE_BYTE_SECONDS);
 }
 
+/* Cost of taking rows in and sorting them by ranks. */
+static double
+cost_host_sort(const GjJoinInfo *info, double rows)
+{
+	double		values = Max(info->host_values, 2);
+
+	/* PostgreSQL compares different values, as cost_sort() has it */
+	return SECONDS(rows * (HOST_SORT_ROW_SECONDS +
+						   list_length(info->host_sort) * HOST_SORT_KEY_SECONDS)) +
+		2 * cpu_operator_cost * values * log2(values);
+}
+
 /* Bytes of a row of a source, as columns. */
 static double
 source_width(const GjBuildSource *source)
@@ -597,6 +613,11 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 		}
 		run += path->cpath.path.rows * path->cpath.path.pathtarget->cost.per_tuple;
 		startup += path->cpath.path.pathtarget->cost.startup;
+	}
+	if (info->host_sort != NIL)
+	{
+		startup += run + cost_host_sort(info, path->cpath.path.rows);
+		run = SECONDS(path->cpath.path.rows * HOST_SORTED_ROW_SECONDS);
 	}
 	path->cpath.path.startup_cost = startup;
 	path->cpath.path.total_cost = startup + run;

@@ -37,6 +37,8 @@ typedef struct GjJoinInfo
 	uint32		limit;			/* rows that come back at most, but for ties; 0: all */
 	List	   *sort_exprs;		/* what they are sorted by, as far as the device knows it */
 	List	   *sort_labels;	/* strings: how, as EXPLAIN says it behind the expression */
+	List	   *host_sort;		/* lists, see GjHostSortKey: what the backend sorts by; NIL: it does not */
+	double		host_values;	/* estimate of the different values that it ranks */
 	struct GjPart *part;		/* of EXPLAIN's reasons (reasons.h); NULL: nobody asks */
 	struct GjPart *order_part;	/* the same of its order */
 	double		host_bytes;		/* estimate of what is sorted and has no room on the device; 0: it fits */
@@ -362,9 +364,25 @@ extern void gj_add_sort_key(GjJoinInfo *info, GjSortOf of, uint32 index, bool de
  */
 extern bool gj_sort_by(GjJoinInfo *info, Expr *expr, Oid opfamily, int strategy,
 					   bool nulls_first);
+/* How a key is sorted, as EXPLAIN says it. */
+extern String *gj_sort_label(bool descending, bool nulls_first);
+
+/* src/plan/host_sort_path.c */
+
+/*
+ * A path that does what `path` does, and sorts its rows in the backend (exec/host_sort.c) in the
+ * order of all `pathkeys`; NULL if PostgreSQL sorts such rows as well or better.
+ * `path` has not been offered yet.
+ */
+extern GjPath *gj_host_sorted_path(PlannerInfo *root, const GjPath *path, List *pathkeys);
 
 /* src/plan/sort_path.c */
 
+/*
+ * The cheapest native way to an order: `native`, a path of the relation, sorted; or one that has
+ * the order already; or parts sorted by workers.
+ */
+extern Path *gj_sorted_native(PlannerInfo *root, RelOptInfo *rel, Path *native, List *pathkeys);
 /*
  * A path that does what `info`, which is complete, does, and returns its rows in the order of
  * `pathkeys`, or of the first of them that the device knows; NULL if it knows none, or is not
@@ -374,10 +392,11 @@ extern bool gj_sort_by(GjJoinInfo *info, Expr *expr, Oid opfamily, int strategy,
 extern GjPath *gj_sorted_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target,
 							  GjJoinInfo *info, List *pathkeys);
 /*
- * Offers a path and, if it is not NULL, the same one sorted; under gpujoin.force the latter
- * alone, if it has all of the wanted order.
+ * Offers a path and, if they are not NULL, the same one sorted by the device and by the backend;
+ * under gpujoin.force the one that has all of the wanted order alone, if there is one.
  */
-extern void gj_offer_both(RelOptInfo *rel, GjPath *path, GjPath *sorted, List *pathkeys);
+extern void gj_offer_sorted(PlannerInfo *root, RelOptInfo *rel, GjPath *path, GjPath *sorted,
+							List *pathkeys);
 
 /* src/plan/join_plan.c */
 extern const CustomPathMethods gj_join_path_methods;
@@ -395,8 +414,18 @@ typedef enum GjPrivate
 								 * a plan source */
 	GJ_PRIVATE_SORT_LABELS,		/* list of strings, one for each of GJ_EXPRS_SORT */
 	GJ_PRIVATE_KEY_CODES,		/* see GjJoinInfo.key_codes */
-	GJ_PRIVATE_ATTRIBUTES		/* int list, of rows: see GJ_ATTRIBUTE_PLAIN */
+	GJ_PRIVATE_ATTRIBUTES,		/* int list, of rows: see GJ_ATTRIBUTE_PLAIN */
+	GJ_PRIVATE_HOST_SORT		/* see GjJoinInfo.host_sort */
 } GjPrivate;
+
+/* Elements of an Oid list: a key that the backend sorts by */
+typedef enum GjHostSortKey
+{
+	GJ_HOST_SORT_ATTNO,			/* of the scan tuple */
+	GJ_HOST_SORT_OPERATOR,		/* < or > */
+	GJ_HOST_SORT_COLLATION,
+	GJ_HOST_SORT_NULLS_FIRST	/* 0 or 1 */
+} GjHostSortKey;
 
 /* What an output is; else the scale of a numeric that is an integer on the device. */
 #define GJ_ATTRIBUTE_PLAIN		(-1)

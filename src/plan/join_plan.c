@@ -123,6 +123,9 @@ complete_first(GjJoinInfo *info)
 {
 	ListCell   *lc;
 
+	/* the backend returns none before it has sorted all */
+	if (info->host_sort != NIL)
+		return false;
 	/* sorted rows come when all of them have been made */
 	if (info->program->output != GJ_OUTPUT_GROUPS)
 		return info->builder->can_fail &&
@@ -308,6 +311,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->custom_private = lappend(scan->custom_private, info->sort_labels);
 	scan->custom_private = lappend(scan->custom_private, info->key_codes);
 	scan->custom_private = lappend(scan->custom_private, describe_attributes(info));
+	scan->custom_private = lappend(scan->custom_private, info->host_sort);
 	scan->methods = &gj_join_scan_methods;
 	return &scan->scan.plan;
 }

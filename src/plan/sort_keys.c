@@ -187,9 +187,8 @@ sort_groups_by(GjJoinInfo *info, Expr *expr, bool descending, bool nulls_first)
 	return false;
 }
 
-/* How a key is sorted, as EXPLAIN says it. */
-static String *
-sort_label(bool descending, bool nulls_first)
+String *
+gj_sort_label(bool descending, bool nulls_first)
 {
 	return makeString(psprintf("%s%s", descending ? " DESC" : "",
 							   descending == nulls_first ? "" :
@@ -208,6 +207,6 @@ gj_sort_by(GjJoinInfo *info, Expr *expr, Oid opfamily, int strategy, bool nulls_
 						 gj_expr_text(info->builder->root, (Node *) expr),
 						 gj_type_name(exprType((Node *) expr)));
 	info->sort_exprs = lappend(info->sort_exprs, expr);
-	info->sort_labels = lappend(info->sort_labels, sort_label(descending, nulls_first));
+	info->sort_labels = lappend(info->sort_labels, gj_sort_label(descending, nulls_first));
 	return true;
 }

@@ -74,12 +74,8 @@ cheaper(Path *a, Path *b)
 	return a != NULL && a->total_cost <= b->total_cost ? a : b;
 }
 
-/*
- * The cheapest native way to the same order: `native`, sorted; or a path of the relation that
- * has the order already; or parts sorted by workers.
- */
-static Path *
-sorted_native(PlannerInfo *root, RelOptInfo *rel, Path *native, List *pathkeys)
+Path *
+gj_sorted_native(PlannerInfo *root, RelOptInfo *rel, Path *native, List *pathkeys)
 {
 	Path	   *best = NULL;
 	ListCell   *lc;
@@ -152,22 +148,33 @@ gj_sorted_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInf
 										GJ_OUTPUT_ROWS);
 	if (sorted->program == NULL)
 		return NULL;
-	sorted->fallback = sorted_native(root, rel, info->fallback, pathkeys);
+	sorted->fallback = gj_sorted_native(root, rel, info->fallback, pathkeys);
 	path = gj_create_path(root, rel, target, sorted);
 	path->cpath.path.pathkeys = pathkeys;
 	return has_room(sorted) ? path : NULL;
 }
 
 void
-gj_offer_both(RelOptInfo *rel, GjPath *path, GjPath *sorted, List *pathkeys)
+gj_offer_sorted(PlannerInfo *root, RelOptInfo *rel, GjPath *path, GjPath *sorted, List *pathkeys)
 {
-	if (sorted == NULL)
-		gj_offer_path(rel, (Path *) path);
-	else if (gj_force && pathkeys_contained_in(pathkeys, sorted->cpath.path.pathkeys))
-		gj_offer_path(rel, (Path *) sorted);
-	else
+	bool		all = sorted != NULL && pathkeys_contained_in(pathkeys, sorted->cpath.path.pathkeys);
+	GjPath	   *host_sorted = all ? NULL : gj_host_sorted_path(root, path, pathkeys);
+
+	if (gj_force && all)
 	{
-		gj_offer_path(rel, (Path *) path);
-		add_path(rel, (Path *) sorted);
+		gj_offer_path(rel, (Path *) sorted);
+		return;
 	}
+	/* not where groups are made of the rows: without an order they may cost less */
+	if (gj_force && host_sorted != NULL && root->sort_pathkeys != NIL &&
+		pathkeys_contained_in(root->sort_pathkeys, pathkeys))
+	{
+		gj_offer_path(rel, (Path *) host_sorted);
+		return;
+	}
+	gj_offer_path(rel, (Path *) path);
+	if (sorted != NULL)
+		add_path(rel, (Path *) sorted);
+	if (host_sorted != NULL)
+		add_path(rel, (Path *) host_sorted);
 }
