@@ -154,6 +154,12 @@ GroupedTest::any_value()
 		e.b = (int16_t) (FIRST_NUMBER + random() % (NCOLUMNS - FIRST_NUMBER));
 	else if (e.op != GJ_OP_LOAD && random() % 2)
 		std::swap(e.a, e.b);
+	/* of many values one overflows */
+	if (random() % 32 == 0)
+	{
+		e.op = GJ_OP_MUL_I;
+		e.a = e.b = random() % 2 ? PLAIN : PRICE;
+	}
 	if (e.op != GJ_OP_LOAD && e.a >= 0 && e.b >= 0 && columns[e.a].type.kind == GJ_INT4 &&
 		columns[e.b].type.kind == GJ_INT4 && random() % 2)
 		e.arg = GJ_INT4;
@@ -171,6 +177,14 @@ GroupedTest::any_products()
 
 	e.form = GJ_FUSED_PRODUCTS;
 	e.expr = plan.nfactors;
+	/* the third power of a price overflows */
+	if (random() % 32 == 0 && plan.nfactors + 3 <= GJ_FUSED_FACTORS)
+	{
+		for (int join : {GJ_OP_ADD_I, GJ_OP_MUL_I, GJ_OP_MUL_I})
+			plan.factors[plan.nfactors++] = {(uint8_t) join, GJ_OP_LOAD, 0, PRICE, 0};
+		e.arg = 3;
+		return e;
+	}
 	while (plan.nfactors < GJ_FUSED_FACTORS && (start || k < 1 + random() % 4))
 	{
 		GjFusedFactor &f = plan.factors[plan.nfactors++];
