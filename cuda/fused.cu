@@ -2,10 +2,10 @@
  * fused.cu
  *	  Filter, joins and aggregates of probe rows in one kernel: which kernels take a call's rows.
  *
- * Plans of the commonest kind have kernels of their own (fused_plain.cuh), others those of
- * fused_kernels.cuh.  Where few tuples come through a step, as a sample of the rows tells, those
- * that do are written to lists, and another kernel takes them on: else warps would go through the
- * later steps for one or two of their lanes.
+ * Plans of the commonest kinds have kernels of their own (fused_plain.cuh, fused_grouped.cuh),
+ * others those of fused_kernels.cuh.  Where few tuples come through a step, as a sample of the rows
+ * tells, those that do are written to lists, and another kernel takes them on: else warps would go
+ * through the later steps for one or two of their lanes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +17,8 @@
 #define SAMPLED_ROWS (256u * 1024)
 /* Calls with a plan, of other runs, that do what a sample told, before there is another sample. */
 #define MAX_CUT_USES 32
-#define LOCAL_BYTES (46 * 1024)      /* that any GPU has, with what the kernels have besides */
-#define MOST_LOCAL_BYTES (96 * 1024) /* that any GPU since Ampere has if it is asked for */
 #define MAX_COPIES 16
 #define MAX_BLOCKS_PER_SM (2048 / GJ_THREADS)
-#define LOCAL_ROWS 8 /* rows a block and local state, at least, that make it worth while */
 
 /* Bytes of tile and row ids of a block. */
 static size_t
@@ -478,6 +475,7 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 	Input input = {};
 	Missed lists = {};
 	uint64_t nrows = 0;
+	bool done = false;
 	Plain plain;
 
 	static_assert(sizeof(GjCode) + sizeof(GjFusedPlan) + sizeof(Input) + sizeof(GjGroups) +
@@ -499,7 +497,9 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 	}
 	if (input.nchunks > 0 && groups == NULL && gj_make_plain(plan, columns, parts, nparts, &plain))
 		return FOR_PLAIN(plain, launch_plain, queue, plan, plain, input);
-	if (input.nchunks > 0)
+	if (input.nchunks > 0 && groups != NULL)
+		GJ_TRY(gj_fused_grouped(queue, plan, parts, input, *groups, lists, &done));
+	if (input.nchunks > 0 && !done)
 	{
 		const bool is_plain = gj_make_plain_rows(plan, columns, parts, nparts, &plain);
 		const GjStatus status = launch_all(queue, plan, is_plain ? &plain : NULL, input, nrows,

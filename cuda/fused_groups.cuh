@@ -190,6 +190,10 @@ typedef struct LocalTable
 	uint32_t at[GJ_FUSED_AGGREGATES]; /* first word of each aggregate */
 } LocalTable;
 
+#define LOCAL_BYTES (46 * 1024)      /* that any GPU has, with what the kernels have besides */
+#define MOST_LOCAL_BYTES (96 * 1024) /* that any GPU since Ampere has if it is asked for */
+#define LOCAL_ROWS 8 /* rows a block and local state, at least, that make it worth while */
+
 #define SUM_WORDS 4
 #define STATE_WORDS (sizeof(GjAggState) / sizeof(uint32_t))
 

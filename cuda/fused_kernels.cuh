@@ -253,12 +253,13 @@ __launch_bounds__(GJ_THREADS, most <= 2 ? 3 : 2)
 
 /* ---- aggregates of groups */
 
-/* All lanes of the warp call it: writes tuples i that are missed to the list of part p, or of all.
+/*
+ * All lanes of the warp call it: writes a tuple that is missed, whose row ids are
+ * rowid[slot * stride], to the list of part p, or of all.
  */
-template <uint32_t R>
 static __device__ __forceinline__ void
 write_missed(const GjFusedPlan &plan, const Input &input, const Missed &missed, uint32_t p,
-			 const Tuples<R> &t, uint32_t i, bool miss)
+			 const GjColumn *columns, const uint32_t *rowid, uint32_t stride, bool miss)
 {
 	const uint32_t lanes = __ballot_sync(0xFFFFFFFF, miss);
 	const uint32_t lane = threadIdx.x % 32;
@@ -277,13 +278,13 @@ write_missed(const GjFusedPlan &plan, const Input &input, const Missed &missed, 
 	for (uint32_t s = missed.together; s <= plan.nsteps; s++)
 	{
 		if (missed.rowid[s] != NULL)
-			missed.rowid[s][at] = t.rowid[(s * R + i) * GJ_THREADS];
+			missed.rowid[s][at] = rowid[s * stride];
 	}
 	for (uint32_t c = 0; missed.together && c < plan.nprobe_columns; c++)
 	{
 		if (missed.data[c] != NULL)
-			gj_fused_copy_value(&t.columns[plan.first_column + c], t.rowid[i * GJ_THREADS],
-								missed.data[c], missed.nulls[c], at);
+			gj_fused_copy_value(&columns[plan.first_column + c], rowid[0], missed.data[c],
+								missed.nulls[c], at);
 	}
 }
 
@@ -318,8 +319,8 @@ __launch_bounds__(GJ_THREADS, 2)
 		for (uint32_t i = 0; i < R; i++)
 		{
 			known |= (uint32_t) (group[i] != GJ_FUSED_NO_GROUP) << i;
-			write_missed<R>(plan, input, missed, p, t, i,
-							(alive >> i & 1) && group[i] == GJ_FUSED_NO_GROUP);
+			write_missed(plan, input, missed, p, t.columns, t.rowid + i * GJ_THREADS,
+						 R * GJ_THREADS, (alive >> i & 1) && group[i] == GJ_FUSED_NO_GROUP);
 		}
 		add_tuples<R, has_code>(
 			plan, t, known,
@@ -353,5 +354,13 @@ __launch_bounds__(GJ_THREADS, 2)
 		}
 	}
 }
+
+/*
+ * fused_grouped.cu: takes all rows of the parts (host array) where there are few groups and a plan
+ * is simple enough; *done: it did.
+ */
+GjStatus gj_fused_grouped(GjQueue *queue, const GjFusedPlan *plan, const GjFusedPart *parts,
+						  const Input &input, const GjGroups &groups, const Missed &missed,
+						  bool *done);
 
 #endif /* GJ_CUDA_FUSED_KERNELS_CUH */

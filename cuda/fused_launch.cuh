@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "aggregate.cuh"
+#include "blocks.cuh"
 #include "fused_plain.cuh"
 
 #define MIN_CHUNK (GJ_THREADS * FUSED_ROWS) /* rows */
@@ -98,19 +99,6 @@ upload_parts(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
 	error = cudaMemcpyAsync(device, host, nbytes, cudaMemcpyHostToDevice, queue->stream);
 	free(host);
 	GJ_CUDA(queue, error);
-	return GJ_OK;
-}
-
-/* As many blocks of a kernel as the device runs at once, if there are as many chunks. */
-template <typename Kernel>
-static GjStatus
-blocks_at_once(GjQueue *queue, Kernel kernel, size_t nbytes, uint32_t nchunks, uint32_t *blocks)
-{
-	int per_sm = 0;
-
-	GJ_CUDA(queue,
-			cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, kernel, GJ_THREADS, nbytes));
-	*blocks = min(nchunks, (uint32_t) queue->device->nprocessors * (uint32_t) max(per_sm, 1));
 	return GJ_OK;
 }
 

@@ -592,9 +592,9 @@ typedef struct PlainChunk
 	uint32_t end;
 } PlainChunk;
 
-/* A chunk; *p: the part of one before it, then its own. */
+/* A chunk; *p: the part of one before it, then its own.  ncolumns: of the program. */
 static __device__ __forceinline__ PlainChunk
-find_chunk(const Plain &plain, const Input &input, uint32_t chunk, uint32_t *p)
+find_chunk(uint32_t ncolumns, const Input &input, uint32_t chunk, uint32_t *p)
 {
 	PlainChunk c;
 
@@ -604,7 +604,7 @@ find_chunk(const Plain &plain, const Input &input, uint32_t chunk, uint32_t *p)
 
 	const Part part = input.parts[*p];
 
-	c.columns = input.columns + (size_t) *p * plain.ncolumns;
+	c.columns = input.columns + (size_t) *p * ncolumns;
 	c.first_row = part.first_row;
 	c.first = (chunk - part.first_chunk) * input.chunk;
 	c.end = min(c.first + input.chunk, part.nrows);
@@ -680,7 +680,7 @@ take_tiles(const Plain &plain, const Input &input, uint32_t (&counts)[nsteps + 1
 
 	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
 	{
-		const PlainChunk c = find_chunk(plain, input, chunk, &p);
+		const PlainChunk c = find_chunk(plain.ncolumns, input, chunk, &p);
 
 		filters.start_chunk<nsteps>();
 		for (uint32_t tile = c.first; tile < c.end; tile += Shape<V>::TILE)

@@ -4,10 +4,11 @@
  *
  * N probe rows, in parts as resident fragments are: sums of a column, of filtered rows, of joins
  * with dimensions of several sizes (where every row, or one in 25, has a match), with groups and
- * with three joins in a row; of int4, and some of int8.  Beside each is the time of a kernel
+ * with three joins in a row; of int4, and some of int8.  Beside most is the time of a kernel
  * written for just this, which knows types, operators and the number of steps when it is compiled,
- * and reads the same tables: what a plan that is looked at while it runs costs.  Median of RUNS
- * after one that does not count.
+ * and reads the same tables: what a plan that is looked at while it runs costs.  Before them few
+ * groups by texts with dictionaries, with sums as of TPC-H Q01.  Median of RUNS after one that does
+ * not count.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -575,9 +576,233 @@ bench_columns(const Device &device, bool wide)
 	}
 }
 
+/* ---- few groups by texts with dictionaries */
+
+enum
+{
+	FLAG,
+	STATUS,
+	QUANTITY,
+	PRICE,
+	DISCOUNT,
+	TAX,
+	DAY,
+	NGROUPED
+};
+
+/* Texts "0", "1", .. of number r % ntexts of each row, as codes. */
+static GjColumn
+text_column(Queue &q, uint32_t n, uint32_t ntexts, uint32_t seed)
+{
+	GjColumn column = {};
+	std::vector<uint64_t> ref(n);
+	Bytes heap((size_t) ntexts * 8);
+
+	for (uint32_t t = 0; t < ntexts; t++)
+	{
+		const std::string text = std::to_string(t);
+
+		heap[t * 8] = (uint8_t) ((text.size() + 1) << 1 | 1);
+		memcpy(&heap[t * 8 + 1], text.data(), text.size());
+	}
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const uint32_t t = ((i * 4 + seed) * 2654435761u >> 8) % ntexts;
+
+		ref[i] = gj_ref_make(t * 8, (uint32_t) std::to_string(t).size() + 1);
+	}
+	column.data = q.upload(ref);
+	column.heap = q.upload(heap);
+	column.kind = GJ_REF;
+	column.width = 8;
+	return q.pack_refs(column, n, heap.size());
+}
+
+/* Values low .. low + range - 1, packed. */
+static GjColumn
+number_column(Queue &q, uint32_t n, int64_t low, uint32_t range, uint32_t seed)
+{
+	GjColumn column = {};
+	std::vector<int64_t> value(n);
+
+	for (uint32_t i = 0; i < n; i++)
+		value[i] = low + ((i * 4 + seed) * 2654435761u >> 4) % range;
+	column.data = q.upload(value);
+	column.kind = GJ_INT8;
+	column.width = 8;
+	return q.pack(column, n);
+}
+
+/* Groups by columns 0 .. nkeys-1, those of the first `some` rows: nothing is missed where all are.
+ */
+static GjGroups
+text_groups(Queue &q, const std::vector<GjColumn> &columns, uint32_t nkeys, uint32_t some)
+{
+	GjGroups groups = {};
+	GjGroupRows tuples;
+	uint32_t *slot_of = (uint32_t *) q.alloc((size_t) some * 4);
+	uint32_t *positions = (uint32_t *) q.alloc((size_t) some * 4);
+	uint64_t *heap_at = (uint64_t *) q.alloc((size_t) some * 8 + 8);
+	uint64_t nbytes;
+	uint32_t added = 0;
+
+	groups.rows.nkeys = nkeys;
+	groups.heap = (uint8_t *) q.alloc((size_t) some * nkeys * 8);
+	groups.heap_end = (uint64_t *) q.alloc((size_t) some * 8);
+	for (uint32_t k = 0; k < nkeys; k++)
+		groups.rows.how[k] = GJ_GROUP_TEXT;
+	tuples = groups.rows;
+	tuples.nrows = some;
+	for (uint32_t k = 0; k < nkeys; k++)
+	{
+		const GjColumn &c = columns[k];
+		const std::vector<uint64_t> dictionary =
+			q.download((const uint64_t *) (c.heap + c.base), (size_t) c.factor);
+		const Bytes codes = q.download((const uint8_t *) c.data, (size_t) some * c.packed);
+		std::vector<int64_t> value(some);
+
+		for (uint32_t i = 0; i < some; i++)
+			value[i] = (int64_t)
+				dictionary[c.packed == 1 ? codes[i] : codes[2 * i] | codes[2 * i + 1] << 8];
+		tuples.value[k] = q.upload(value);
+		tuples.heap[k] = c.heap;
+		groups.rows.value[k] = (int64_t *) q.alloc((size_t) some * 8);
+		groups.rows.heap[k] = groups.heap;
+	}
+	tuples.null = q.upload(std::vector<uint32_t>(some));
+	tuples.hash = q.upload(std::vector<uint64_t>(some));
+	groups.rows.null = (uint32_t *) q.alloc((size_t) some * 4);
+	groups.rows.hash = (uint64_t *) q.alloc((size_t) some * 8);
+	for (uint32_t a = 0; a < GJ_FUSED_AGGREGATES; a++)
+		groups.state[a] = (GjAggState *) q.alloc((size_t) some * sizeof(GjAggState));
+	groups.nslots = 4 * (uint64_t) some;
+	groups.slots = (uint64_t *) q.alloc(groups.nslots * 8);
+	must(q, q.ops->groups->group_hash(q.queue, &tuples), "group_hash");
+	must(q, q.ops->groups->group_rehash(q.queue, &groups), "group_rehash");
+	must(q,
+		 q.ops->groups->group_find(q.queue, &tuples, &groups, slot_of, positions, heap_at, &added,
+								   &nbytes),
+		 "group_find");
+	must(q,
+		 q.ops->groups->group_add(q.queue, &tuples, &groups, slot_of, positions, heap_at, added, 0),
+		 "group_add");
+	groups.rows.nrows = added;
+	return groups;
+}
+
+/* Adds sum(of some factors) to a plan: constant <op> column each. */
+static void
+add_sum(GjFusedPlan &plan, const std::vector<GjFusedFactor> &factors)
+{
+	GjFusedExpr &e = plan.exprs[plan.nexprs];
+
+	plan.aggregate_op[plan.naggregates] = GJ_AGG_SUM_I;
+	plan.aggregate_expr[plan.naggregates++] = plan.nexprs++;
+	e.form = GJ_FUSED_PRODUCTS;
+	e.expr = plan.nfactors;
+	e.arg = (uint8_t) factors.size();
+	for (const GjFusedFactor &f : factors)
+		plan.factors[plan.nfactors++] = f;
+}
+
+/* The first nparts million rows, which are grouped by the first keys. */
+static void
+time_grouped(Queue &q, const char *what, GjFusedPlan plan, const std::vector<GjColumn> &columns,
+			 uint32_t nparts, uint32_t nkeys)
+{
+	const double *ms = q.ops->queues->phase_ms(q.queue);
+	const GjGroups groups = text_groups(q, columns, nkeys, PART_ROWS / 8);
+	const uint32_t n = nparts * PART_ROWS;
+	std::vector<std::vector<GjColumn>> part(nparts, columns);
+	std::vector<GjFusedPart> parts;
+	std::vector<double> times;
+	GjFusedMissed missed = {};
+
+	missed.rowid[0] = (uint32_t *) q.alloc((size_t) n * sizeof(uint32_t));
+	for (uint32_t p = 0; p < nparts; p++)
+	{
+		for (GjColumn &c : part[p])
+			c.data = (const uint8_t *) c.data + (size_t) p * PART_ROWS * gj_column_stride(&c);
+		parts.push_back({part[p].data(), PART_ROWS});
+	}
+	plan.ngroup_keys = (uint8_t) nkeys;
+	for (uint32_t k = 0; k < nkeys; k++)
+	{
+		plan.group_how[k] = GJ_GROUP_TEXT;
+		plan.group_expr[k] = plan.nexprs;
+		plan.exprs[plan.nexprs++] = binary(GJ_OP_LOAD, (int16_t) k, 0, -1, 0, 0);
+	}
+	for (int i = 0; i <= RUNS; i++)
+	{
+		double before;
+
+		must(q, q.ops->queues->sync(q.queue), "sync");
+		before = ms[GJ_PHASE_PROBE];
+		q.ops->queues->phase(q.queue, GJ_PHASE_PROBE);
+		must(q,
+			 q.ops->pass->fused(q.queue, &plan, columns.data(), parts.data(), nparts, UINT64_MAX,
+								&groups, &missed),
+			 "fused");
+		q.ops->queues->phase(q.queue, GJ_PHASE_WAIT);
+		must(q, q.ops->queues->sync(q.queue), "sync");
+		if (i > 0)
+			times.push_back(ms[GJ_PHASE_PROBE] - before);
+	}
+	printf("%-44s %8.3f ms %8.2f G rows/s, %u groups\n", what, median(times),
+		   n / median(times) / 1e6, groups.rows.nrows);
+	fflush(stdout);
+}
+
+static void
+bench_grouped(const Device &device)
+{
+	const uint32_t nparts = quick ? 4 : PARTS;
+	const uint32_t n = nparts * PART_ROWS;
+	const GjFusedFactor price = {GJ_OP_ADD_I, GJ_OP_LOAD, 0, PRICE, 0};
+	const GjFusedFactor less = {GJ_OP_MUL_I, GJ_OP_SUB_I, 0, DISCOUNT, 100};
+	const GjFusedFactor more = {GJ_OP_MUL_I, GJ_OP_ADD_I, 0, TAX, 100};
+	Program program;
+
+	for (uint32_t c = 0; c < NGROUPED; c++)
+		program.types.push_back({GJ_INT8, 8, 0, 0});
+	for (uint32_t a = 0; a < GJ_FUSED_AGGREGATES; a++)
+		program.aggregates.push_back({GJ_AGG_SUM_I, (int32_t) program.expr(GJ_INT8, {load(0, 0)})});
+
+	Queue q(device, program);
+	GjFusedPlan plan = {};
+	std::vector<GjColumn> columns = {text_column(q, n, 3, FLAG),
+									 text_column(q, n, 2, STATUS),
+									 number_column(q, n, 100, 50, QUANTITY),
+									 number_column(q, n, 90000, 10000000, PRICE),
+									 number_column(q, n, 0, 11, DISCOUNT),
+									 number_column(q, n, 0, 9, TAX),
+									 number_column(q, n, -2900, 2500, DAY)};
+
+	plan.ncolumns = plan.nprobe_columns = NGROUPED;
+	add_aggregates(plan, binary(GJ_OP_LOAD, QUANTITY, 0, -1, 0, 0));
+	time_grouped(q, "count, sum(quantity), two texts", plan, columns, nparts, 2);
+	add_sum(plan, {price});
+	add_sum(plan, {price, less});
+	add_sum(plan, {price, less, more});
+	add_sum(plan, {{GJ_OP_ADD_I, GJ_OP_LOAD, 0, DISCOUNT, 0}});
+	plan.filter.form = GJ_FUSED_ALL_TERMS;
+	plan.filter.n = plan.nterms = 1;
+	plan.terms[0] = range(DAY, INT64_MIN, -450);
+	time_grouped(q, "the same, five sums as of TPC-H Q01", plan, columns, nparts, 2);
+	plan = {};
+	plan.ncolumns = plan.nprobe_columns = NGROUPED;
+	add_aggregates(plan, binary(GJ_OP_LOAD, PRICE, 0, -1, 0, 0));
+	for (uint32_t ntexts : {50u, 500u, 5000u})
+	{
+		columns[0] = text_column(q, n, ntexts, FLAG);
+		time_grouped(q, "count, sum(price), one text", plan, columns, std::min(nparts, 10u), 1);
+	}
+}
+
 void
 bench_fused(const Device &device)
 {
+	bench_grouped(device);
 	bench_columns(device, false);
 	printf("the same of int8\n");
 	bench_columns(device, true);

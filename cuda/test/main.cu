@@ -475,6 +475,7 @@ static Test tests[] = {
 	{"order", test_order},
 	{"fused", test_fused},
 	{"plain", test_plain},
+	{"grouped", test_grouped},
 	{"gather", test_gather},
 	{"sets", test_sets},
 	{"sorted", test_sorted},

@@ -208,6 +208,7 @@ void test_groups(const Device &device);
 void test_order(const Device &device);
 void test_fused(const Device &device);
 void test_plain(const Device &device);
+void test_grouped(const Device &device);
 void test_gather(const Device &device);
 void test_hash(const Device &device);
 void test_radix(const Device &device); /* of the cuda device */
