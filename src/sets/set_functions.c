@@ -77,6 +77,13 @@ is_for_device(const GjArrayPair *pair)
 		gj_may_offload(&reason);
 }
 
+static void
+close_stored(GjArrayPair *pair, int number)
+{
+	gj_close_stored(pair->stored[number]);
+	pair->stored[number] = NULL;
+}
+
 /* Get an argument into memory. */
 static void
 get_argument(FunctionCallInfo fcinfo, int number, GjArrayPair *pair, GjKind *kind,
@@ -93,8 +100,12 @@ static void
 get_stored(FunctionCallInfo fcinfo, GjArrayPair *pair, GjSmallPair *small)
 {
 	for (int i = 0; i < 2; i++)
-		if (pair->input[i].data == NULL)
-			get_argument(fcinfo, i, pair, &pair->kind, small);
+	{
+		if (pair->stored[i] == NULL)
+			continue;
+		close_stored(pair, i);
+		get_argument(fcinfo, i, pair, &pair->kind, small);
+	}
 }
 
 /* Get both arguments.  Large ones may stay where they are stored, for the device. */
@@ -104,8 +115,11 @@ get_pair(FunctionCallInfo fcinfo, GjArrayPair *pair, GjSmallPair *small)
 	GjKind		kinds[2];
 
 	for (int i = 0; i < 2; i++)
-		if (!gj_find_stored(PG_GETARG_DATUM(i), &pair->stored[i], &pair->input[i], &kinds[i]))
+	{
+		pair->stored[i] = gj_open_stored(PG_GETARG_DATUM(i), &pair->input[i], &kinds[i]);
+		if (pair->stored[i] == NULL)
 			get_argument(fcinfo, i, pair, &kinds[i], small);
+	}
 	if (kinds[0] != kinds[1])
 		elog(ERROR, "sets of kinds %d and %d", kinds[0], kinds[1]);
 	pair->kind = kinds[0];
@@ -118,7 +132,11 @@ static void
 run_pair(FunctionCallInfo fcinfo, GjArrayPair *pair, GjSmallPair *small)
 {
 	if (is_for_device(pair) && gj_array_pair_on_device(pair))
+	{
+		close_stored(pair, 0);
+		close_stored(pair, 1);
 		return;
+	}
 	get_stored(fcinfo, pair, small);
 	gj_array_pair_in_process(pair);
 }
