@@ -78,6 +78,29 @@ SET gpujoin.fail_at = 'probe';
 SELECT way, gpu_intersect_count(a8, a8) = cardinality(a8) FROM stored_all WHERE kind = 'sorted' ORDER BY way;
 RESET gpujoin.fail_at; RESET gpujoin.set_device_min_elements;
 
+-- from gpujoin.set_device_min_elements on the device is used, but not for sorted arrays in memory; 0: for all
+CREATE FUNCTION stored_calls(query text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	before bigint := (SELECT coalesce(sum(count), 0) FROM gpujoin_stat WHERE outcome = 'completed');
+BEGIN
+	EXECUTE query;
+	RETURN (SELECT sum(count) - before FROM gpujoin_stat WHERE outcome = 'completed');
+END $$;
+CREATE FUNCTION stored_where(kind text) RETURNS text LANGUAGE sql AS $$
+	SELECT concat_ws(' ', 'in memory', stored_calls(format('SELECT gpu_intersect_count(stored_copy(a8), stored_copy(b8)) FROM stored WHERE kind = %1$L', kind)),
+		stored_calls(format('SELECT gpu_union(stored_copy(a2), stored_copy(b2)) FROM stored WHERE kind = %1$L', kind)),
+		'stored', stored_calls(format('SELECT gpu_intersect_count(a8, b8) FROM stored WHERE kind = %1$L', kind)), stored_calls(format('SELECT gpu_intersect_count(stored_copy(a8), b8) FROM stored_pglz WHERE kind = %1$L', kind)))
+$$;
+UPDATE stored SET a2 = array(SELECT e FROM unnest(a2) e ORDER BY e), b2 = array(SELECT e FROM unnest(b2) e ORDER BY e) WHERE kind = 'sorted';
+SELECT least, kind, set_config('gpujoin.set_device_min_elements', least::text, false) IS NOT NULL, stored_where(kind)
+FROM (VALUES (0, 'sorted'), (500000, 'sorted'), (2147483647, 'sorted'), (0, 'shuffled'), (500000, 'shuffled'), (2147483647, 'shuffled')) v(least, kind);
+-- one of the two is not sorted, or only its end is not
+SET gpujoin.set_device_min_elements = 500000;
+SELECT stored_calls('SELECT gpu_intersect_count(a, b) FROM (SELECT array_agg(i) AS a, array_agg(i * 7919 % 400009) AS b FROM generate_series(1, 400000::bigint) i) x'),
+	stored_calls('SELECT gpu_intersect_count(a, a || a[1:200000]) FROM (SELECT array_agg(i) AS a FROM generate_series(1, 400000::bigint) i) x'),
+	stored_calls('SELECT gpu_intersect_count(a, a) FROM (SELECT array_agg(i / 2) AS a FROM generate_series(1, 400000::bigint) i) x');
+RESET gpujoin.set_device_min_elements;
+
 DROP VIEW stored_all;
 DROP TABLE stored, stored_external, stored_main, stored_pglz, stored_lz4, stored_null, stored_results, stat_before;
-DROP FUNCTION stored_values, stored_run, stored_copy;
+DROP FUNCTION stored_values, stored_run, stored_copy, stored_calls, stored_where;

@@ -30,6 +30,7 @@ typedef struct GjArrayPair
 	bool		sizes[2];		/* wanted, too: distinct[] */
 	GjElements	input[2];		/* data is NULL if stored[] reads them */
 	GjStoredReader *stored[2];	/* or NULL */
+	bool		for_device;		/* where to begin */
 	void	   *result;			/* GJ_WANT_ELEMENTS: sorted, unique; room for gj_array_pair_room()
 								 * elements and GJ_INTEGERS_SLACK bytes; else NULL */
 	int64		count;			/* elements of the result; GJ_WANT_ANY: 0 if there are none */
