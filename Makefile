@@ -119,7 +119,7 @@ build/kernel_test: $(KERNEL_TEST_OBJS) $(CUDA_OBJS) $(filter-out build/daemon/ma
 
 # gpujoind without its main and with that of the tests
 unit_tests: build/unit_test
-UNIT_OBJS = $(patsubst src/%.c,build/%.o,$(sort $(wildcard src/test/*.c)))
+UNIT_OBJS = $(patsubst src/%.c,build/%.o,$(sort $(wildcard src/test/*.c)) src/sets/unpack.c)
 $(UNIT_OBJS): build/flags
 build/unit_test: $(UNIT_OBJS) $(CUDA_OBJS) $(filter-out build/daemon/main.o,$(DAEMON_OBJS))
 	$(LINK) -o $@ $^ $(DAEMON_LIBS)

@@ -9,9 +9,14 @@
 #                               the device becomes faster; run it on a machine with a GPU
 #
 # GJ_SIZES: sizes of pairs.  GJ_RATIOS: of their sizes.  GJ_SHARES: per cent in common.
+# GJ_STORAGE: how tables store arrays: external, pglz or lz4.
 # GJ_REPEAT: runs, whose median counts.
 cd "$(dirname "$0")" && . ./lib.sh
 sizes=${GJ_SIZES:-1000 10000 100000 1000000 10000000} shares=${GJ_SHARES:-0 1 50 100} ratios=${GJ_RATIOS:-1 1000}
+case ${GJ_STORAGE:-external} in
+	external) storage="STORAGE EXTERNAL" ;;
+	*) storage="COMPRESSION $GJ_STORAGE" ;;
+esac
 work=$(mktemp -d /tmp/gjintersect.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 roaring=()
@@ -29,7 +34,7 @@ make_pair() {
 	sql <<-SQL
 		DROP TABLE IF EXISTS $pair;
 		CREATE TABLE $pair (a $4[], b $4[]);
-		ALTER TABLE $pair ALTER a SET STORAGE EXTERNAL, ALTER b SET STORAGE EXTERNAL;
+		ALTER TABLE $pair ALTER a SET $storage, ALTER b SET $storage;
 		INSERT INTO $pair
 		SELECT array_agg(v ORDER BY $by), array_agg(CASE WHEN h / 16 % 100 < $3 THEN v ELSE v + 10 END ORDER BY $by DESC) FILTER (WHERE i % $2 = 0)
 		FROM (SELECT i, h, (i * 20 + h % 10)::$4 AS v FROM (SELECT i, hashint8extended(i, 1) & 1048575 AS h FROM generate_series(1, $1) i) x) y;
@@ -155,13 +160,13 @@ small() {
 
 border() {
 	local n order type pair
-	echo "| elements of both | type, order | process | device | table: process | table: device |"
-	echo "| ---: | --- | ---: | ---: | ---: | ---: |"
-	for n in 20000 50000 100000 200000 500000 1000000 2000000 5000000; do for type in int4 int8; do for order in sorted shuffled; do
+	echo "| elements of both | type, order | process | device | table: process | table: device | table: reading alone |"
+	echo "| ---: | --- | ---: | ---: | ---: | ---: | ---: |"
+	for n in ${GJ_SIZES:-20000 50000 100000 200000 500000 1000000 2000000 5000000}; do for type in int4 int8; do for order in sorted shuffled; do
 		make_pair $n 1 50 $type $order
 		pair=$(pair_of $n 1 50 $type $order)
 		echo "| $((n * 2)) | $type, $order | $(in_memory "$process" "cardinality(gpu_intersect(x, y))" | cut -d' ' -f1) | $(in_memory "$device" "cardinality(gpu_intersect(x, y))" | cut -d' ' -f1) |" \
-			"$(from_table "$process" "gpu_intersect(a, b)") | $(from_table "$device" "gpu_intersect(a, b)") |"
+			"$(from_table "$process" "gpu_intersect(a, b)") | $(from_table "$device" "gpu_intersect(a, b)") | $(from_table "$process" "array_ndims(a) + array_ndims(b)") |"
 	done; done; done
 }
 

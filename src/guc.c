@@ -233,7 +233,7 @@ define_user_settings(void)
 
 	DefineCustomIntVariable("gpujoin.set_device_min_elements",
 							"Sets the number of elements from which set operations use the device.",
-							"The elements of both arrays, or of all sets, count. Smaller ones stay in the session's own process.",
+							"The elements of both arrays, or of all sets, count. Smaller ones stay in the session's own process, and so do two sorted arrays in memory, unless this is 0.",
 							&gj_set_device_min_elements,
 							600000, 0, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN,

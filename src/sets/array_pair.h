@@ -18,14 +18,8 @@ typedef struct GjElements
 	uint32		n;
 } GjElements;
 
-/* A large array that lies in a TOAST table as it is: it can be read in parts. */
-typedef struct GjStoredArray
-{
-	Oid			toast;			/* the TOAST table */
-	Oid			value;
-	uint32		size;			/* bytes, without a length header */
-	uint32		start;			/* where the elements begin */
-} GjStoredArray;
+/* Reads the elements of a large array that lies in a TOAST table, one after the other. */
+typedef struct GjStoredReader GjStoredReader;
 
 /* What is to be done and where its result goes. */
 typedef struct GjArrayPair
@@ -34,8 +28,9 @@ typedef struct GjArrayPair
 	GjSetOperation operation;
 	GjIntegersWant want;		/* what is not wanted may be found all the same */
 	bool		sizes[2];		/* wanted, too: distinct[] */
-	GjElements	input[2];		/* data is NULL if stored[] says where the elements are */
-	GjStoredArray stored[2];
+	GjElements	input[2];		/* data is NULL if stored[] reads them */
+	GjStoredReader *stored[2];	/* or NULL */
+	bool		for_device;		/* where to begin */
 	void	   *result;			/* GJ_WANT_ELEMENTS: sorted, unique; room for gj_array_pair_room()
 								 * elements and GJ_INTEGERS_SLACK bytes; else NULL */
 	int64		count;			/* elements of the result; GJ_WANT_ANY: 0 if there are none */
@@ -92,15 +87,18 @@ extern struct ArrayType *gj_get_array(Datum value, GjSmallArray *small, bool *co
 extern GjElements gj_array_elements(struct ArrayType *array, GjKind *kind, const char *what);
 
 /*
- * Finds a large array that lies in a TOAST table, without NULL and not compressed: sets *stored,
- * elements->n and *kind.  False: it is something else.  Reads its head only.
+ * Opens a large array that lies in a TOAST table, without NULL: sets elements->n and *kind.  NULL:
+ * it is something else.  Reads its head only.
  */
-extern bool gj_find_stored(Datum value, GjStoredArray *stored, GjElements *elements, GjKind *kind);
+extern GjStoredReader *gj_open_stored(Datum value, GjElements *elements, GjKind *kind);
 
 /*
- * Reads bytes of the elements of a stored array.  The bytes before `to`, VARHDRSZ of them, belong
- * to the caller as well and stay as they are.
+ * Reads the next bytes of the elements.  The bytes before `to`, VARHDRSZ of them, belong to the
+ * caller as well and stay as they are.  False: the value is compressed, and damaged.
  */
-extern void gj_read_stored(const GjStoredArray *stored, uint32 from, uint32 nbytes, void *to);
+extern bool gj_read_stored(GjStoredReader *reader, uint32 nbytes, void *to);
+
+/* Frees the reader, if there is one. */
+extern void gj_close_stored(GjStoredReader *reader);
 
 #endif							/* GJ_SETS_ARRAY_PAIR_H */

@@ -34,6 +34,14 @@ typedef struct GjPairRun
 	uint32		sent;			/* elements of it */
 } GjPairRun;
 
+/* What came of an attempt to load. */
+typedef enum GjSent
+{
+	GJ_SENT,
+	GJ_NOT_SENT,				/* no slot is free, or the connection is broken, as the next event tells */
+	GJ_DAMAGED					/* what is stored */
+} GjSent;
+
 /* Compute how many rows of one column fit a slot. */
 static void
 lay_out(const GjColumnType *type, uint32 slot_size, GjLayout *layout, GjColumnPlace *place)
@@ -92,16 +100,28 @@ write_program(GjPairRun *run, GjPairProgram *buffer)
 		program->aggregates = sizeof(*buffer);
 }
 
-/*
- * Send the next elements, or the end of a source.  False if no slot is free or the
- * connection is broken; what to do then is known from the next event.
- */
+/* Write the next elements to a slot.  False: they are damaged where they are stored. */
 static bool
+write_elements(GjPairRun *run, uint32 n, uint8 *slot)
+{
+	const GjArrayPair *pair = run->pair;
+	const char *data = pair->input[run->source].data;
+	size_t		width = gj_element_width(pair->kind);
+	uint8	   *to = slot + run->load_place.data;
+
+	*(GjSlotHeader *) slot = (GjSlotHeader) {.nrows = n};
+	gj_slot_has_nulls(slot)[0] = 0;
+	if (data == NULL)
+		return gj_read_stored(pair->stored[run->source], width * n, to);
+	memcpy(to, data + width * run->sent, width * n);
+	return true;
+}
+
+/* Send the next elements, or the end of a source, if that is possible now. */
+static GjSent
 load_some(GjPairRun *run)
 {
-	const GjElements *input = &run->pair->input[run->source];
-	size_t		width = gj_element_width(run->pair->kind);
-	uint32		n = Min(run->load.capacity, input->n - run->sent);
+	uint32		n = Min(run->load.capacity, run->pair->input[run->source].n - run->sent);
 	uint32		slot;
 	uint8	   *target;
 
@@ -111,21 +131,15 @@ load_some(GjPairRun *run)
 
 		run->source--;
 		run->sent = 0;
-		return sent;
+		return sent ? GJ_SENT : GJ_NOT_SENT;
 	}
 	target = gj_client_load_slot(run->client, &slot);
 	if (target == NULL)
-		return false;
-	*(GjSlotHeader *) target = (GjSlotHeader) {.nrows = n};
-	gj_slot_has_nulls(target)[0] = 0;
-	if (input->data != NULL)
-		memcpy(target + run->load_place.data, (const char *) input->data + width * run->sent,
-			   width * n);
-	else
-		gj_read_stored(&run->pair->stored[run->source], width * run->sent, width * n,
-					   target + run->load_place.data);
+		return GJ_NOT_SENT;
+	if (!write_elements(run, n, target))
+		return GJ_DAMAGED;
 	run->sent += n;
-	return gj_client_send_chunk(run->client, slot, run->source, n);
+	return gj_client_send_chunk(run->client, slot, run->source, n) ? GJ_SENT : GJ_NOT_SENT;
 }
 
 /* Take a batch.  False if it cannot be right. */
@@ -164,9 +178,15 @@ load_and_take(GjPairRun *run, GjFailure *failure)
 {
 	for (;;)
 	{
-		bool		loading = run->source >= 0 && load_some(run);
-		GjEvent		event = gj_client_next(run->client, !loading, failure);
+		GjSent		sent = run->source >= 0 ? load_some(run) : GJ_NOT_SENT;
+		GjEvent		event;
 
+		if (sent == GJ_DAMAGED)
+		{
+			gj_fail(failure, GJ_UNKNOWN_VALUE, "a compressed array is damaged");
+			return false;
+		}
+		event = gj_client_next(run->client, sent == GJ_NOT_SENT, failure);
 		switch (event.type)
 		{
 			case GJ_EVENT_RESIDENT:

@@ -65,16 +65,56 @@ typedef struct GjSmallPair
 	GjSmallArray argument[2];
 } GjSmallPair;
 
-/* Does so much go to the device? */
+/* Neighbours that are looked at to guess whether an array is sorted. */
+#define GJ_LOOKS	64
+
+static int64
+element_at(GjKind kind, const void *data, uint32 i)
+{
+	return kind == GJ_INT2 ? ((const int16 *) data)[i] :
+		kind == GJ_INT4 ? ((const int32 *) data)[i] : ((const int64 *) data)[i];
+}
+
+/* Guess whether an array in memory is sorted. */
+static bool
+looks_sorted(GjKind kind, const GjElements *elements)
+{
+	uint32		distance = elements->n / GJ_LOOKS;
+	int64		last = PG_INT64_MIN;
+
+	for (uint32 i = 0; i + 1 < elements->n; i += Max(distance, 1))
+	{
+		int64		next = element_at(kind, elements->data, i);
+
+		if (next < last || element_at(kind, elements->data, i + 1) < next)
+			return false;
+		last = next;
+	}
+	return true;
+}
+
+/*
+ * Is the device faster?  Sorted arrays in memory are combined while they are read once, which
+ * takes less than to write them to a load ring.
+ */
 static bool
 is_for_device(const GjArrayPair *pair)
 {
 	uint64		nelements = (uint64) pair->input[0].n + pair->input[1].n;
 	const char *reason;
 
-	return pair->input[0].n > 0 && pair->input[1].n > 0 &&
-		nelements >= gj_set_device_min_elements &&
-		gj_may_offload(&reason);
+	if (pair->input[0].n == 0 || pair->input[1].n == 0 ||
+		nelements < gj_set_device_min_elements || !gj_may_offload(&reason))
+		return false;
+	return gj_set_device_min_elements == 0 || pair->stored[0] != NULL || pair->stored[1] != NULL ||
+		!looks_sorted(pair->kind, &pair->input[0]) || !looks_sorted(pair->kind, &pair->input[1]);
+}
+
+static void
+close_stored(GjArrayPair *pair, int number)
+{
+	gj_close_stored(pair->stored[number]);
+	pair->stored[number] = NULL;
 }
 
 /* Get an argument into memory. */
@@ -93,8 +133,12 @@ static void
 get_stored(FunctionCallInfo fcinfo, GjArrayPair *pair, GjSmallPair *small)
 {
 	for (int i = 0; i < 2; i++)
-		if (pair->input[i].data == NULL)
-			get_argument(fcinfo, i, pair, &pair->kind, small);
+	{
+		if (pair->stored[i] == NULL)
+			continue;
+		close_stored(pair, i);
+		get_argument(fcinfo, i, pair, &pair->kind, small);
+	}
 }
 
 /* Get both arguments.  Large ones may stay where they are stored, for the device. */
@@ -104,12 +148,16 @@ get_pair(FunctionCallInfo fcinfo, GjArrayPair *pair, GjSmallPair *small)
 	GjKind		kinds[2];
 
 	for (int i = 0; i < 2; i++)
-		if (!gj_find_stored(PG_GETARG_DATUM(i), &pair->stored[i], &pair->input[i], &kinds[i]))
+	{
+		pair->stored[i] = gj_open_stored(PG_GETARG_DATUM(i), &pair->input[i], &kinds[i]);
+		if (pair->stored[i] == NULL)
 			get_argument(fcinfo, i, pair, &kinds[i], small);
+	}
 	if (kinds[0] != kinds[1])
 		elog(ERROR, "sets of kinds %d and %d", kinds[0], kinds[1]);
 	pair->kind = kinds[0];
-	if (!is_for_device(pair))
+	pair->for_device = is_for_device(pair);
+	if (!pair->for_device)
 		get_stored(fcinfo, pair, small);
 }
 
@@ -117,8 +165,12 @@ get_pair(FunctionCallInfo fcinfo, GjArrayPair *pair, GjSmallPair *small)
 static void
 run_pair(FunctionCallInfo fcinfo, GjArrayPair *pair, GjSmallPair *small)
 {
-	if (is_for_device(pair) && gj_array_pair_on_device(pair))
+	if (pair->for_device && gj_array_pair_on_device(pair))
+	{
+		close_stored(pair, 0);
+		close_stored(pair, 1);
 		return;
+	}
 	get_stored(fcinfo, pair, small);
 	gj_array_pair_in_process(pair);
 }

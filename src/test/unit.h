@@ -109,7 +109,9 @@ extern uint32_t unit_random(void);
 	X(stage_values) \
 	X(stage_aggregates) \
 	X(stage_owners) \
-	X(stage_limits)
+	X(stage_limits) \
+	X(unpack_parts) \
+	X(unpack_damaged)
 
 #define UNIT_DECLARE(name) extern void test_##name(void);
 UNIT_TESTS(UNIT_DECLARE)
