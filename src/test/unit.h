@@ -54,6 +54,7 @@ extern uint32_t unit_random(void);
 	X(saved_chunks) \
 	X(programs_are_accepted) \
 	X(program_questions) \
+	X(program_operands) \
 	X(programs_changing_memory) \
 	X(programs_cut_short) \
 	X(programs_hostile) \
