@@ -85,6 +85,17 @@ apply_term(const GjTerm *term, uint32_t tuple, uint32_t n, uint32_t row, uint8_t
 	}
 }
 
+/* No tuple of a tile can get a match that it needs.  Other threads may find some meanwhile. */
+static bool
+all_done(const GjNested *nested, const GjTilePlace *place)
+{
+	for (uint32_t t = place->tuple; t < place->tuple + place->ntuples; t++)
+		if (!(nested->nterms > 0 && nested->probe_null[t]) &&
+			!__atomic_load_n(&nested->tuple_done[t], __ATOMIC_RELAXED))
+			return false;
+	return true;
+}
+
 /* match[i] = 1 for the tuples of a tile that match a row. */
 static void
 match_row(const GjNestedWork *w, const GjTilePlace *place, uint32_t row, const GjTile *tile,
@@ -164,6 +175,9 @@ match_item(void *arg, uint32_t item, const GjTile *tile)
 	uint32_t	status = GJ_OK;
 
 	memset(bits, 0, GJ_TILE_WORDS * sizeof(uint64_t));
+	w->pairs[item] = 0;
+	if (nested->tuple_done && all_done(nested, &place))
+		return;
 	for (uint32_t r = 0; r < place.nrows; r++, bits += nwords)
 	{
 		uint32_t	row = place.row + r;

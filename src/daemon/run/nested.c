@@ -199,6 +199,9 @@ gj_nested_start(GjRun *run, GjRunStep *rs, const GjView *view, GjNested *loop)
 	/* with a residual condition, it is too early to tell */
 	if (gj_step_makes_tuples(rs->step) && rs->residual < 0)
 		loop->tuple_matched = rs->probe.matched.memory;
+	/* a semi or anti join asks for no more than the first match */
+	if (gj_step_makes_tuples(rs->step) && !gj_step_makes_pairs(rs->step))
+		loop->tuple_done = rs->probe.matched.memory;
 	if (nested->nterms == 0)
 		return GJ_OK;
 	GJ_TRY(gj_run_probe_keys(run, rs, view, &keys));
