@@ -14,8 +14,8 @@
 void
 gj_run_mark_rows(GjRun *run, uint8_t *flags, bool complete)
 {
-	run->marks.flags = flags;
-	run->marks.complete = complete;
+	run->tuples.marks.flags = flags;
+	run->tuples.marks.complete = complete;
 }
 
 static GjStatus
@@ -45,7 +45,7 @@ copy_numbers(GjRun *run, const GjView *view)
 {
 	if (!view->rowid[0])
 		return GJ_OK;
-	return run->work.ops->memory->copy_out(run->work.queue, run->marks.row, view->rowid[0],
+	return run->work.ops->memory->copy_out(run->work.queue, run->tuples.marks.row, view->rowid[0],
 										   (size_t) view->nrows * sizeof(uint32_t));
 }
 
@@ -53,7 +53,7 @@ copy_numbers(GjRun *run, const GjView *view)
 static GjStatus
 note(GjRun *run, const GjRunStep *rs, const GjView *view)
 {
-	GjRunMarks *marks = &run->marks;
+	GjRunMarks *marks = &run->tuples.marks;
 	GjWork	   *work = &run->work;
 
 	GJ_TRY(copy_numbers(run, view));
@@ -71,7 +71,7 @@ note(GjRun *run, const GjRunStep *rs, const GjView *view)
 static GjStatus
 take(GjRun *run, const GjRunStep *rs, const GjView *view)
 {
-	GjRunMarks *marks = &run->marks;
+	GjRunMarks *marks = &run->tuples.marks;
 	GjWork	   *work = &run->work;
 
 	GJ_TRY(copy_numbers(run, view));
@@ -88,8 +88,8 @@ gj_marks_join(GjRun *run, const GjView *view)
 {
 	GjRunStep  *rs = &run->steps[0];
 
-	GJ_TRY(make_room(&run->marks, view->nrows));
-	if (run->marks.complete)
+	GJ_TRY(make_room(&run->tuples.marks, view->nrows));
+	if (run->tuples.marks.complete)
 	{
 		GJ_TRY(take(run, rs, view));
 		return gj_match_tuples(run, 0, view);

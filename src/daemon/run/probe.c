@@ -292,7 +292,7 @@ join_tuples(GjRun *run, uint32_t i, const GjView *view)
 	if (i == run->nsteps)
 		return run->sink->push(run, view);
 
-	if (i == 0 && run->marks.flags)
+	if (i == 0 && run->tuples.marks.flags)
 		return gj_marks_join(run, view);
 	run->stats.step[i].rows_in += view->nrows;
 	GJ_TRY(rs->join->join(run, i, view));
@@ -339,7 +339,7 @@ join_rows(GjRun *run, uint32_t n)
 	}
 	run->stats.source[0].rows_out += view.nrows;
 	GJ_TRY(join_tuples(run, 0, &view));
-	run->marks.next += n;
+	run->tuples.marks.next += n;
 	return GJ_OK;
 }
 

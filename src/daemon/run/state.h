@@ -123,6 +123,7 @@ typedef struct GjRunTuples
 	uint32_t	most;			/* 0: not known yet */
 	bool		more_room;		/* there may be room for more of them with the next probe rows */
 	GjBuffer	filtered;		/* positions of the probe rows that pass the filter */
+	GjRunMarks	marks;
 } GjRunTuples;
 
 /* What comes out, and where it goes. */
@@ -176,7 +177,6 @@ struct GjRun
 	GjRunStep	steps[GJ_MAX_SOURCES];
 
 	GjRunTuples	tuples;
-	GjRunMarks	marks;
 	GjRunOutput	output;
 	const GjSinkOps *sink;
 	GjRunFused *fused;			/* NULL: nobody has asked yet whether it can be done */
