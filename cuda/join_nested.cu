@@ -60,6 +60,20 @@ row_id(const Loop &loop, uint32_t row)
 	return loop.nested.rows ? loop.nested.rows[row] : row;
 }
 
+/* One of the thread's tuples can get a match that it needs.  Other blocks may find it meanwhile. */
+static __device__ __forceinline__ bool
+needs_match(const Loop &loop, uint32_t base)
+{
+	const uint32_t end = min(base + loop.tiling.tuples, loop.view.nrows);
+
+	for (uint32_t t = base + threadIdx.x; t < end; t += THREADS)
+	{
+		if (!loop.nested.tuple_done[t] && (loop.nested.nterms == 0 || !loop.nested.probe_null[t]))
+			return true;
+	}
+	return false;
+}
+
 /* ---- matchers: match() returns a bit for each of the thread's tuples base + threadIdx.x + ... */
 
 /*
@@ -305,6 +319,14 @@ __launch_bounds__(THREADS) nested_count(const __grid_constant__ Loop loop, uint6
 		const uint32_t nrows = min(ntiles_here * rows, loop.nested.nrows - row);
 		uint32_t hit = 0;
 
+		/* all threads of the block, or none */
+		if (loop.nested.tuple_done && !__syncthreads_or(needs_match(loop, base)))
+		{
+			if (threadIdx.x < ntiles_here)
+				counts[t + threadIdx.x] = 0;
+			t += ntiles_here;
+			continue;
+		}
 		if (threadIdx.x < ntiles_here)
 			pairs[threadIdx.x] = 0;
 		m.load(loop, base);

@@ -106,6 +106,26 @@ SELECT by_all('SELECT a.id, c.id FROM empty a LEFT JOIN c ON true');
 -- only PostgreSQL knows the condition: no pairs are made for it to choose from
 SELECT by_all('SELECT a.id, c.id FROM a JOIN c ON md5(a.t) < md5(c.id::text)');
 
+-- values that follow from one side are compared as columns are; what else is said is asked of the pairs that are left
+SELECT by_all('SELECT a.id, b.id FROM a LEFT JOIN b ON b.v BETWEEN a.v - 5 AND a.v + 5');
+SELECT by_all('SELECT a.id, b.id FROM a RIGHT JOIN b ON b.v BETWEEN a.v - 5 AND a.v + 5');
+SELECT by_all('SELECT a.id, b.id FROM a FULL JOIN b ON a.k = b.lo AND b.v - a.k2 BETWEEN 3 AND 90 AND abs(b.v) > a.v * 2');
+SELECT by_all('SELECT a.id, b.id FROM a LEFT JOIN b ON b.v >= a.v - 5 AND b.v <= a.v + 5 AND (a.v + b.v) % 3 = 1');
+SELECT by_all('SELECT a.id, b.id FROM b LEFT JOIN a ON b.v >= a.v - 5 AND b.v <= a.v + 5 AND (a.v < 40 OR b.v > 60)');
+SELECT by_all('SELECT a.id FROM a WHERE NOT EXISTS (SELECT FROM b WHERE b.v BETWEEN a.v + 1 AND a.v + 2 AND a.v <> b.hi)');
+SELECT by_all('SELECT a.id FROM a WHERE EXISTS (SELECT FROM b WHERE b.v BETWEEN a.v + 1 AND a.v + 2 AND (a.v * b.v) % 5 = 3)');
+SELECT by_all('SELECT b.id FROM b WHERE NOT EXISTS (SELECT FROM a WHERE b.v BETWEEN a.v + 1 AND a.v + 2)');
+SELECT by_all('SELECT b.id FROM b WHERE EXISTS (SELECT FROM a WHERE b.v BETWEEN a.v + 1 AND a.v + 2 AND (a.v * b.v) % 5 = 3)');
+SELECT by_all('SELECT a.id, b.id FROM a LEFT JOIN b ON a.v > 50 AND b.v - 1 < a.v AND b.lo < 20');
+SELECT by_all('SELECT a.id, b.id FROM a LEFT JOIN b ON a.x + 1 > b.x AND a.x - 1 < b.x AND a.v <> b.v');
+SELECT by_all('SELECT a.id, b.id FROM a LEFT JOIN b ON a.k * 1.5::float8 BETWEEN b.x - 0.25 AND b.x + 0.25');
+SELECT by_all('SELECT a.id, b.id FROM a LEFT JOIN b ON (CASE WHEN b.v > 50 THEN b.v - 50 ELSE b.v END) = a.v + 1 AND b.v < a.v + 40');
+-- what divides by zero is asked of such pairs alone
+SELECT by_all('SELECT a.id, b.id FROM a LEFT JOIN b ON b.v > a.v - 3 AND b.v < a.v + 3 AND b.v <> 0 AND a.v / b.v = 1');
+-- what is out of range makes PostgreSQL answer, also where it does not ask
+SELECT by_all('SELECT a.id, b.id FROM a LEFT JOIN b ON a.v >= 0 AND b.lo < a.k + 1');
+SELECT by_all('SELECT a.id, b.id FROM a LEFT JOIN b ON b.lo <> a.k + 1 AND b.lo < a.v');
+
 -- chains of all of them
 SELECT by_all('SELECT a.id, b.id, c.id FROM a LEFT JOIN b ON a.k BETWEEN b.lo AND b.hi AND a.v < 20 LEFT JOIN c ON c.k = b.lo');
 SELECT by_all('SELECT a.id, b.id, c.id FROM a JOIN c ON a.k = c.k LEFT JOIN b ON a.k < b.lo AND b.lo < c.id');

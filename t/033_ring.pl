@@ -120,14 +120,46 @@ foreach my $mode (qw(ring auto))
 	cmp_ok(scalar(grep { $_ > 1000000 } @{ received($plan, 'ring') }), '>=', 1, "$mode, little memory: blocks of others come");
 	unlike($plan, qr/Spilled|Fallback/, "$mode, little memory: neither fallback nor passes");
 }
-# One device has no room for the build side, and a nested loop whose unmatched rows come out does not
-# take it in parts: PostgreSQL's plan runs, which is to have few rows to go through it for.
+# One device has no room for the build side: passes over blocks of it, also where probe rows come out by
+# whether they have a match.
 my $off = "SET gpujoin.exchange = off; SET gpujoin.device_memory_limit = '${little}MB';";
-my $some = $wide =~ s/FROM wide a/FROM (SELECT * FROM wide WHERE k <= 200) a/r;
-my $some_right = native_answer($node, $some);
-unlike(plan_of($node, $some, "$session $off"), qr/Exchanged/, 'off, little memory: no ring');
-is($node->safe_psql('postgres', "$session $off $some"), $some_right, 'off, little memory: right rows');
-is($node->safe_psql('postgres', "$session SET gpujoin.device_memory_limit = '" . $little / 2 . "MB'; $some"), $some_right, 'shares do not fit: right rows');
+my $heavy_rows = GpuJoin::device() eq 'cuda' ? 40000 : 4000;
+$node->safe_psql('postgres', "CREATE TABLE heavy (k int, v int, u text); ALTER TABLE heavy ALTER u SET STORAGE PLAIN; CREATE INDEX ON heavy (k);
+	INSERT INTO heavy SELECT i * 3, i % 9, 'h' || repeat(md5(i::text), 78) FROM generate_series(1, $heavy_rows) i;
+	CREATE TABLE probe AS SELECT i AS id, CASE WHEN i % 11 > 0 THEN (i * 7919) % (4 * $heavy_rows) END AS k, i % 10 AS v, 'p' || i AS t FROM generate_series(1, 3 * $heavy_rows / 2) i;
+	VACUUM ANALYZE heavy, probe");
+my %blocks = (
+	left => 'SELECT count(*), sum(p.id), sum(r.k), count(r.v), sum(length(r.u)) FROM probe p LEFT JOIN heavy r ON r.k BETWEEN p.k - 1 AND p.k + 4',
+	leftfilter => "SELECT count(*), sum(p.id), sum(r.k), max(length(r.u)) FROM probe p LEFT JOIN heavy r ON r.k BETWEEN p.k - 1 AND p.k + 4 AND (p.v + r.v) % 3 = 1 WHERE p.t LIKE '%7%'",
+	leftgroups => "SELECT md5(string_agg(x::text, ' ' ORDER BY v)) FROM (SELECT p.v, count(*), sum(p.id), max(length(r.u)), count(DISTINCT r.v) FROM probe p LEFT JOIN heavy r ON r.k BETWEEN p.k - 1 AND p.k + 1 GROUP BY p.v) x",
+	leftrows => "SELECT md5(string_agg(x::text, ' ' ORDER BY x)) FROM (SELECT p.t, r.k, left(r.u, 40) FROM probe p LEFT JOIN heavy r ON r.k BETWEEN p.k - 1 AND p.k + 1 OFFSET 0) x",
+	semi => 'SELECT count(*), sum(p.id) FROM probe p WHERE EXISTS (SELECT FROM heavy r WHERE r.k BETWEEN p.k AND p.k + 1 AND r.u <> p.t)',
+	semifilter => "SELECT count(*), sum(p.id) FROM probe p WHERE p.t LIKE '%7%' AND EXISTS (SELECT FROM heavy r WHERE r.k BETWEEN p.k - 4 AND p.k + 4 AND (p.v + r.v) % 3 = 1 AND r.u <> p.t)",
+	anti => 'SELECT count(*), sum(p.id) FROM probe p WHERE NOT EXISTS (SELECT FROM heavy r WHERE r.k BETWEEN p.k AND p.k + 1 AND r.u <> p.t)',
+	antifilter => 'SELECT count(*), max(p.t) FROM probe p WHERE p.v <> 3 AND NOT EXISTS (SELECT FROM heavy r WHERE r.k BETWEEN p.k - 4 AND p.k + 4 AND (p.v + r.v) % 3 = 1 AND r.u <> p.t)');
+foreach my $name (sort keys %blocks)
+{
+	my $right = native_answer($node, $blocks{$name});
+
+	foreach my $algorithm (qw(nested_loop sort_merge))
+	{
+		foreach my $n (1, 4)
+		{
+			my $settings = "$session $off SET gpujoin.algorithm = $algorithm; SET gpujoin.devices_per_query = $n;";
+			my $plan = plan_of($node, $blocks{$name}, $settings);
+
+			is($node->safe_psql('postgres', "$settings $blocks{$name}"), $right, "passes of $algorithm on $n devices, $name: right rows");
+			like($plan, qr/Passes: ([3-9]|\d\d)/, "passes of $algorithm on $n devices, $name: passes");
+			unlike($plan, qr/Fallback/, "passes of $algorithm on $n devices, $name: no fallback");
+		}
+	}
+}
+right_when_failing($node, $blocks{left}, "$session $off", native_answer($node, $blocks{left}), 'passes with marks', qw(memory build probe overflow));
+my $wide_plan = plan_of($node, $wide, "$session $off");
+unlike($wide_plan, qr/Exchanged|Fallback/, 'off, little memory: neither ring nor fallback');
+like($wide_plan, qr/Passes: [2-9]/, 'off, little memory: passes');
+is($node->safe_psql('postgres', "$session $off $wide"), $wide_right, 'off, little memory: right rows');
+is($node->safe_psql('postgres', "$session SET gpujoin.device_memory_limit = '" . $little / 2 . "MB'; $wide"), $wide_right, 'shares do not fit: right rows');
 
 # Resident build sides: fragments of all devices, or of one.
 $node->append_conf('postgresql.conf', "gpujoin.cache_size = -1\n");

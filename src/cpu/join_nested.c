@@ -85,6 +85,17 @@ apply_term(const GjTerm *term, uint32_t tuple, uint32_t n, uint32_t row, uint8_t
 	}
 }
 
+/* No tuple of a tile can get a match that it needs.  Other threads may find some meanwhile. */
+static bool
+all_done(const GjNested *nested, const GjTilePlace *place)
+{
+	for (uint32_t t = place->tuple; t < place->tuple + place->ntuples; t++)
+		if (!(nested->nterms > 0 && nested->probe_null[t]) &&
+			!__atomic_load_n(&nested->tuple_done[t], __ATOMIC_RELAXED))
+			return false;
+	return true;
+}
+
 /* match[i] = 1 for the tuples of a tile that match a row. */
 static void
 match_row(const GjNestedWork *w, const GjTilePlace *place, uint32_t row, const GjTile *tile,
@@ -117,40 +128,75 @@ match_row(const GjNestedWork *w, const GjTilePlace *place, uint32_t row, const G
 		memset(match, 1, n);
 }
 
+/*
+ * Writes 0s and 1s as bits, 64 a word.  Returns how many are 1.  A product has the lowest bits of
+ * eight bytes in its highest byte.
+ */
+static uint32_t
+pack_bits(const uint8_t *match, uint32_t nwords, uint64_t *bits)
+{
+	uint32_t	count = 0;
+
+	for (uint32_t w = 0; w < nwords; w++)
+	{
+		bits[w] = 0;
+		for (uint32_t i = 0; i < 8; i++)
+		{
+			uint64_t	eight;
+
+			memcpy(&eight, match + w * 64 + i * 8, 8);
+			bits[w] |= (eight * UINT64_C(0x0102040810204080) >> 56) << i * 8;
+		}
+		count += (uint32_t) __builtin_popcountll(bits[w]);
+	}
+	return count;
+}
+
+/* Sets the flags of the tuples of a tile whose bits are set. */
+static void
+flag_tuples(const GjNested *nested, const GjTilePlace *place, const uint64_t *matched)
+{
+	for (uint32_t i = 0; i < place->ntuples; i++)
+		if (matched[i / 64] >> i % 64 & 1)
+			__atomic_store_n(&nested->tuple_matched[place->tuple + i], 1, __ATOMIC_RELAXED);
+}
+
 static void
 match_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjNestedWork *w = arg;
 	const GjNested *nested = w->nested;
 	GjTilePlace place = place_of(w, item);
+	uint32_t	nwords = w->tiling.tuples / 64;
 	uint64_t   *bits = w->bits + (size_t) item * GJ_TILE_WORDS;
-	uint8_t		match[GJ_NESTED_TUPLES];
-	uint8_t		matched[GJ_NESTED_TUPLES] = {0};
+	uint8_t		match[GJ_NESTED_TUPLES] = {0};
+	uint64_t	matched[GJ_NESTED_TUPLES / 64] = {0};
 	uint64_t	count = 0;
 	uint32_t	status = GJ_OK;
 
 	memset(bits, 0, GJ_TILE_WORDS * sizeof(uint64_t));
-	for (uint32_t r = 0; r < place.nrows; r++, bits += w->tiling.tuples / 64)
+	w->pairs[item] = 0;
+	if (nested->tuple_done && all_done(nested, &place))
+		return;
+	for (uint32_t r = 0; r < place.nrows; r++, bits += nwords)
 	{
 		uint32_t	row = place.row + r;
-		uint64_t	before = count;
+		uint32_t	n;
 
 		if (nested->nterms > 0 && nested->build_null[row])
 			continue;
 		match_row(w, &place, row, tile, match, &status);
-		for (uint32_t i = 0; i < place.ntuples; i++)
-		{
-			bits[i / 64] |= (uint64_t) match[i] << i % 64;
-			matched[i] |= match[i];
-			count += match[i];
-		}
-		if (nested->row_matched && count > before)
+		n = pack_bits(match, nwords, bits);
+		if (n == 0)
+			continue;
+		count += n;
+		for (uint32_t i = 0; i < nwords; i++)
+			matched[i] |= bits[i];
+		if (nested->row_matched)
 			__atomic_store_n(&nested->row_matched[row_id(nested, row)], 1, __ATOMIC_RELAXED);
 	}
 	if (nested->tuple_matched)
-		for (uint32_t i = 0; i < place.ntuples; i++)
-			if (matched[i])
-				__atomic_store_n(&nested->tuple_matched[place.tuple + i], 1, __ATOMIC_RELAXED);
+		flag_tuples(nested, &place, matched);
 	w->pairs[item] = count;
 	gj_note_row_error(w->queue, status);
 }

@@ -49,6 +49,8 @@ typedef struct GjNested
 	GjTerm		terms[GJ_MAX_KEYS];
 	const uint8_t *probe_null;	/* of the terms: 1 for tuples and rows that match nothing */
 	const uint8_t *build_null;
+	const uint8_t *tuple_done;	/* flags of tuples that need no more matches, whose pairs can be left
+								 * out, or NULL; it may be tuple_matched, unless pairs are written */
 	uint8_t    *tuple_matched;	/* flags of the tuples, to be set to 1, or NULL */
 	uint8_t    *row_matched;	/* the same of the rows, by row id, or NULL */
 	bool		write;			/* write pairs; else only count them */

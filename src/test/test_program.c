@@ -260,6 +260,53 @@ test_programs_are_accepted(void)
 	close_programs(&programs);
 }
 
+/* Comparisons that a step's condition says nothing beside. */
+static uint32_t
+exact_comparisons(const GjProgram *p, const GjStep *step)
+{
+	GjComparison comparisons[GJ_MAX_KEYS];
+	bool		exact;
+	uint32_t	n = gj_program_comparisons(p, step, comparisons, &exact);
+
+	CHECK(n <= GJ_MAX_KEYS);
+	for (uint32_t i = 0; i < n; i++)
+		CHECK(comparisons[i].probe_side < (int32_t) p->nexprs &&
+			  comparisons[i].build_side < (int32_t) p->nexprs);
+	return exact ? n : 0;
+}
+
+/* Programs with the operands of nested loops are programs, can be run, and compare more. */
+void
+test_program_operands(void)
+{
+	Programs	programs;
+	uint32_t	before = 0;
+	uint32_t	after = 0;
+
+	REQUIRE(open_programs(&programs));
+	for (size_t i = 0; i < programs.paths.gl_pathc && load_program(&programs, i); i++)
+	{
+		GjProgram  *p = (GjProgram *) programs.copy;
+		GjErrorText why = {""};
+		uint32_t	nexprs = p->nexprs;
+
+		REQUIRE(gj_program_check(p, programs.nbytes, &why) == GJ_OK);
+		for (uint32_t s = 0; s < p->nsteps; s++)
+			before += exact_comparisons(p, gj_program_array(p, GjStep, steps) + s);
+		REQUIRE(gj_program_add_operands(&p));
+		programs.copy = (uint8_t *) p;
+		for (uint32_t s = 0; s < p->nsteps; s++)
+			after += exact_comparisons(p, gj_program_array(p, GjStep, steps) + s);
+		CHECK_EQUAL(gj_program_check(p, p->nbytes, &why), GJ_OK);
+		if (p->nexprs == nexprs)
+			continue;
+		run_program(p, 1, &why);
+		run_program_by(p, 2, GJ_EXCHANGE_RING, &why);
+	}
+	CHECK(before > 0 && after > before);
+	close_programs(&programs);
+}
+
 /* Questions stay in their expressions, eight a column, and all their conditions are of texts. */
 void
 test_program_questions(void)

@@ -56,6 +56,7 @@ extern uint32_t unit_random(void);
 	X(program_questions) \
 	X(bounds_comparisons) \
 	X(bounds_random) \
+	X(program_operands) \
 	X(programs_changing_memory) \
 	X(programs_cut_short) \
 	X(programs_hostile) \

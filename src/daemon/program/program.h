@@ -35,6 +35,28 @@ typedef struct GjBounds
 extern bool gj_program_can_be_true(const GjProgram *program, uint32_t condition,
 								   const GjBounds *columns, uint32_t first_column);
 
+/*
+ * Gives a checked program the expressions that its nested loops compare (comparisons.c), which may
+ * move it.  False: out of host memory.
+ */
+extern bool gj_program_add_operands(GjProgram **program);
+
+/* A comparison of both sides of a step; operands as ordered_keys takes them. */
+typedef struct GjComparison
+{
+	uint8_t		op;				/* GjTermOp */
+	bool		narrow;			/* all values fit 32 bits */
+	int32_t		probe_side;
+	int32_t		build_side;
+} GjComparison;
+
+/*
+ * Comparisons that have to be true for the residual condition of a step: returns how many,
+ * GJ_MAX_KEYS at most.  *exact: it says nothing else.
+ */
+extern uint32_t gj_program_comparisons(const GjProgram *program, const GjStep *step,
+									   GjComparison *comparisons, bool *exact);
+
 /* Columns of a batch of rows of a checked program. */
 extern uint32_t gj_program_noutputs(const GjProgram *program);
 

@@ -78,7 +78,7 @@ gj_fused_fits(GjRun *run)
 	run->fused = fused;
 	fused->columns = calloc((size_t) GJ_FUSED_PARTS * run->sources[0].ncolumns + 1,
 							sizeof(GjColumn));
-	fused->off = !fused->columns || run->nsteps > GJ_FUSED_STEPS;
+	fused->off = !fused->columns || run->tuples.marks.flags || run->nsteps > GJ_FUSED_STEPS;
 	if (fused->off)
 		return false;
 	gj_fused_choose_order(run, fused);

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/program/program.h"
+
 /* Tiles of the first call, and the most of any; the device may do fewer. */
 #define GJ_FIRST_TILES		256
 #define GJ_MOST_TILES		(1u << 20)
@@ -27,178 +29,104 @@ nested_of(const GjRunStep *rs)
 
 /* ---- what is compared */
 
-/* Values that fit 32 bits: a column of such a kind, or an expression that is one. */
+/* Values that fit 32 bits: an expression that is a column of such a kind. */
 static bool
-operand_is_narrow(const GjRun *run, int32_t operand)
+key_is_narrow(const GjRun *run, int32_t e)
 {
+	const GjExpr *expr = &run->exprs[e];
+	const GjInstr *instr = gj_program_array(run->program, GjInstr, instrs) + expr->first;
 	uint32_t	kind;
 
-	if (operand >= 0)
-	{
-		const GjExpr *expr = &run->exprs[operand];
-		const GjInstr *instr = gj_program_array(run->program, GjInstr, instrs) + expr->first;
-
-		if (expr->ninstrs != 1 || instr->op != GJ_OP_LOAD)
-			return false;
-		kind = run->types[instr->arg].kind;
-	}
-	else
-		kind = run->types[-1 - operand].kind;
+	if (expr->ninstrs != 1 || instr->op != GJ_OP_LOAD)
+		return false;
+	kind = run->types[instr->arg].kind;
 	return kind == GJ_BOOL || kind == GJ_INT2 || kind == GJ_INT4;
 }
 
-/* The number of an operand in a list; it is added if it is new.  There is room. */
-static uint8_t
+/* The number of an operand in a list, to which it is added if it is new; -1: there is no room. */
+static int
 add_operand(int32_t *list, uint32_t *n, int32_t operand)
 {
 	for (uint32_t i = 0; i < *n; i++)
 		if (list[i] == operand)
-			return (uint8_t) i;
+			return (int) i;
+	if (*n == GJ_MAX_KEYS)
+		return -1;
 	list[*n] = operand;
-	return (uint8_t) (*n)++;
+	return (int) (*n)++;
 }
 
-static void
-add_term(const GjRun *run, GjRunStep *rs, GjTermOp op, int32_t probe_side, int32_t build_side)
+/* False: there is no room. */
+static bool
+add_term(GjRunStep *rs, const GjComparison *comparison)
 {
 	GjRunNested *nested = nested_of(rs);
-	uint32_t	t = nested->nterms++;
+	uint32_t	t = nested->nterms;
+	int			probe_side,
+				build_side;
 
-	nested->terms[t].op = (uint8_t) op;
-	nested->terms[t].narrow = operand_is_narrow(run, probe_side) &&
-		operand_is_narrow(run, build_side);
-	nested->terms[t].probe_side = add_operand(rs->probe_operand, &rs->nprobe_operands, probe_side);
-	nested->terms[t].build_side = add_operand(rs->build_operand, &rs->nbuild_operands, build_side);
-}
-
-/* What a register of a condition has, while it is looked through. */
-typedef struct GjConditionPart
-{
-	enum
-	{
-		GJ_PART_OTHER,
-		GJ_PART_COLUMN,
-		GJ_PART_TERMS			/* a conjunction of terms */
-	}			kind;
-	uint32_t	column;
-	uint32_t	terms;			/* one bit each */
-} GjConditionPart;
-
-/* The comparison of an instruction; false: it is none. */
-static bool
-term_op(uint32_t instr, GjTermOp *op, bool *is_float)
-{
-	*is_float = instr >= GJ_OP_EQ_F;
-	if (instr >= GJ_OP_EQ_I && instr <= GJ_OP_GE_I)
-		*op = (GjTermOp) (instr - GJ_OP_EQ_I);
-	else if (instr >= GJ_OP_EQ_F && instr <= GJ_OP_GE_F)
-		*op = (GjTermOp) (instr - GJ_OP_EQ_F);
-	else
+	if (t == GJ_MAX_KEYS)
 		return false;
+	probe_side = add_operand(rs->probe_operand, &rs->nprobe_operands, comparison->probe_side);
+	build_side = add_operand(rs->build_operand, &rs->nbuild_operands, comparison->build_side);
+	if (probe_side < 0 || build_side < 0)
+		return false;
+	nested->terms[t].op = comparison->op;
+	nested->terms[t].narrow = comparison->narrow;
+	nested->terms[t].probe_side = (uint8_t) probe_side;
+	nested->terms[t].build_side = (uint8_t) build_side;
+	nested->nterms++;
 	return true;
 }
 
-/* a <op> b is b <result> a. */
-static GjTermOp
-turned(GjTermOp op)
+/* Keys and ends of a range, for which there is room. */
+static void
+add_key(const GjRun *run, GjRunStep *rs, GjTermOp op, int32_t probe_side, int32_t build_side)
 {
-	static const GjTermOp other[] = {
-		[GJ_TERM_EQ] = GJ_TERM_EQ,[GJ_TERM_NE] = GJ_TERM_NE,[GJ_TERM_LT] = GJ_TERM_GT,
-		[GJ_TERM_LE] = GJ_TERM_GE,[GJ_TERM_GT] = GJ_TERM_LT,[GJ_TERM_GE] = GJ_TERM_LE
+	const GjComparison key = {
+		(uint8_t) op, key_is_narrow(run, probe_side) && key_is_narrow(run, build_side), probe_side,
+		build_side
 	};
 
-	return other[op];
+	(void) add_term(rs, &key);
 }
 
+/* An equality, or a value that is bounded from both sides: few of all pairs satisfy these. */
 static bool
-column_is_float(const GjRun *run, uint32_t column, bool *is_float)
+leave_few(const GjComparison *comparisons, uint32_t n)
 {
-	switch (run->types[column].kind)
+	for (uint32_t i = 0; i < n; i++)
 	{
-		case GJ_BOOL:
-		case GJ_INT2:
-		case GJ_INT4:
-		case GJ_INT8:
-		case GJ_UINT4:
-			*is_float = false;
+		const GjComparison *a = &comparisons[i];
+
+		if (a->op == GJ_TERM_EQ)
 			return true;
-		case GJ_FLOAT8:
-			*is_float = true;
-			return true;
-		default:
-			return false;
+		for (uint32_t j = 0; j < n && (a->op == GJ_TERM_LT || a->op == GJ_TERM_LE); j++)
+			if ((comparisons[j].op == GJ_TERM_GT || comparisons[j].op == GJ_TERM_GE) &&
+				(comparisons[j].probe_side == a->probe_side ||
+				 comparisons[j].build_side == a->build_side))
+				return true;
 	}
+	return false;
 }
 
-/* The term that a comparison of two columns is; false: of the same side, or no room. */
-static bool
-compare_columns(const GjRun *run, GjRunStep *rs, const GjInstr *instr, uint32_t a, uint32_t b)
-{
-	uint32_t	source = rs->step->source;
-	bool		a_is_build = run->types[a].source == source;
-	bool		is_float,
-				a_is_float,
-				b_is_float;
-	GjTermOp	op;
-
-	if (!term_op(instr->op, &op, &is_float) || a_is_build == (run->types[b].source == source) ||
-		!column_is_float(run, a, &a_is_float) || !column_is_float(run, b, &b_is_float) ||
-		a_is_float != is_float || b_is_float != is_float ||
-		nested_of(rs)->nterms == GJ_MAX_KEYS || rs->nprobe_operands == GJ_MAX_KEYS ||
-		rs->nbuild_operands == GJ_MAX_KEYS)
-		return false;
-	if (a_is_build)
-		add_term(run, rs, turned(op), -1 - (int32_t) b, -1 - (int32_t) a);
-	else
-		add_term(run, rs, op, -1 - (int32_t) a, -1 - (int32_t) b);
-	return true;
-}
-
-/* Makes terms of a condition.  False: it is not a conjunction of comparisons of columns. */
-static bool
-condition_is_terms(const GjRun *run, GjRunStep *rs, int32_t e)
-{
-	const GjExpr *expr = &run->exprs[e];
-	const GjInstr *instr = gj_program_array(run->program, GjInstr, instrs) + expr->first;
-	GjConditionPart part[GJ_MAX_REGISTERS] = {{GJ_PART_OTHER}};
-	uint32_t	first = nested_of(rs)->nterms;
-	uint32_t	all;
-
-	for (uint32_t i = 0; i < expr->ninstrs; i++, instr++)
-	{
-		GjConditionPart *a = &part[instr->a];
-		GjConditionPart *b = &part[instr->b];
-		uint32_t	term = nested_of(rs)->nterms;
-
-		if (instr->op == GJ_OP_LOAD)
-			part[instr->dst] = (GjConditionPart) {GJ_PART_COLUMN, instr->arg, 0};
-		else if (instr->op == GJ_OP_AND && a->kind == GJ_PART_TERMS && b->kind == GJ_PART_TERMS)
-			part[instr->dst] = (GjConditionPart) {GJ_PART_TERMS, 0, a->terms | b->terms};
-		else if (a->kind == GJ_PART_COLUMN && b->kind == GJ_PART_COLUMN &&
-				 compare_columns(run, rs, instr, a->column, b->column))
-			part[instr->dst] = (GjConditionPart) {GJ_PART_TERMS, 0, 1u << term};
-		else
-			return false;
-	}
-	all = ((1u << nested_of(rs)->nterms) - 1) & ~((1u << first) - 1);
-	return part[expr->result].kind == GJ_PART_TERMS && part[expr->result].terms == all;
-}
-
-/* Makes terms of the residual condition, or takes it over. */
+/*
+ * Makes terms of the residual condition.  What they do not say is left for the pairs that they let
+ * through, or evaluated for every pair if these may be many.
+ */
 static void
 take_residual(GjRun *run, GjRunStep *rs)
 {
-	const GjRunNested terms = *nested_of(rs);
-	const GjRunStep without = *rs;
+	GjComparison comparisons[GJ_MAX_KEYS];
+	bool		exact;
+	uint32_t	n = gj_program_comparisons(run->program, rs->step, comparisons, &exact);
+	bool		pairs = nested_of(rs)->nterms > 0 || leave_few(comparisons, n);
 
-	if (condition_is_terms(run, rs, rs->residual))
-	{
+	for (uint32_t i = 0; i < n && (exact || pairs); i++)
+		exact &= add_term(rs, &comparisons[i]);
+	if (exact && n > 0)
 		rs->residual = -1;
-		return;
-	}
-	*rs = without;
-	*nested_of(rs) = terms;
-	if (terms.nterms > 0)
+	if (exact || pairs)
 		return;
 	nested_of(rs)->condition = rs->residual;
 	rs->reads = gj_run_reads_expr(run, (uint32_t) rs->residual);
@@ -216,14 +144,14 @@ gj_nested_plan(GjRun *run, GjRunStep *rs)
 	nested_of(rs)->condition = -1;
 	rs->nprobe_operands = rs->nbuild_operands = 0;
 	for (uint32_t k = 0; k < step->nkeys; k++)
-		add_term(run, rs, GJ_TERM_EQ, (int32_t) (step->probe_keys + k),
-				 (int32_t) (step->build_keys + k));
+		add_key(run, rs, GJ_TERM_EQ, (int32_t) (step->probe_keys + k),
+				(int32_t) (step->build_keys + k));
 	if (step->range_key >= 0 && step->range_low >= 0)
-		add_term(run, rs, step->low_strict ? GJ_TERM_LT : GJ_TERM_LE, step->range_low,
-				 step->range_key);
+		add_key(run, rs, step->low_strict ? GJ_TERM_LT : GJ_TERM_LE, step->range_low,
+				step->range_key);
 	if (step->range_key >= 0 && step->range_high >= 0)
-		add_term(run, rs, step->high_strict ? GJ_TERM_GT : GJ_TERM_GE, step->range_high,
-				 step->range_key);
+		add_key(run, rs, step->high_strict ? GJ_TERM_GT : GJ_TERM_GE, step->range_high,
+				step->range_key);
 	nested_of(rs)->ntiles = GJ_FIRST_TILES;
 	if (rs->residual >= 0)
 		take_residual(run, rs);
@@ -271,6 +199,9 @@ gj_nested_start(GjRun *run, GjRunStep *rs, const GjView *view, GjNested *loop)
 	/* with a residual condition, it is too early to tell */
 	if (gj_step_makes_tuples(rs->step) && rs->residual < 0)
 		loop->tuple_matched = rs->probe.matched.memory;
+	/* a semi or anti join asks for no more than the first match */
+	if (gj_step_makes_tuples(rs->step) && !gj_step_makes_pairs(rs->step))
+		loop->tuple_done = rs->probe.matched.memory;
 	if (nested->nterms == 0)
 		return GJ_OK;
 	GJ_TRY(gj_run_probe_keys(run, rs, view, &keys));

@@ -292,6 +292,8 @@ join_tuples(GjRun *run, uint32_t i, const GjView *view)
 	if (i == run->nsteps)
 		return run->sink->push(run, view);
 
+	if (i == 0 && run->tuples.marks.flags)
+		return gj_marks_join(run, view);
 	run->stats.step[i].rows_in += view->nrows;
 	GJ_TRY(rs->join->join(run, i, view));
 	return gj_step_makes_tuples(rs->step) ? gj_match_tuples(run, i, view) : GJ_OK;
@@ -336,7 +338,9 @@ join_rows(GjRun *run, uint32_t n)
 		view.nrows = passed;
 	}
 	run->stats.source[0].rows_out += view.nrows;
-	return join_tuples(run, 0, &view);
+	GJ_TRY(join_tuples(run, 0, &view));
+	run->tuples.marks.next += n;
+	return GJ_OK;
 }
 
 GjStatus

@@ -378,6 +378,7 @@ gj_run_close(GjRun *run, GjErrorText *why)
 	run->sink->free(run);
 	gj_fused_free(run);
 	gj_questions_free(run);
+	gj_marks_free(&run->tuples.marks);
 	run->intake_ops->stop(run);
 	if (work->queue)
 		status = work->ops->queues->queue_close(work->queue, why);

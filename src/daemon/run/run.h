@@ -182,6 +182,14 @@ extern void gj_run_rows_to_send(const GjRun *run, uint32_t i, uint64_t *first, u
 extern GjStatus gj_run_some_rows(GjRun *run, uint32_t i, uint64_t first, uint64_t end);
 
 /*
+ * Probe rows that several runs join, all in the same order, with a block each of the build side of
+ * the first step.  A run sets the flags, a byte a row, of those that have a match, and returns pairs
+ * alone; with complete flags it has no row of that build side, and returns what the first step
+ * returns by itself.  Once, before a source ends; flags stay until the run is closed.
+ */
+extern void gj_run_mark_rows(GjRun *run, uint8_t *flags, bool complete);
+
+/*
  * Ring: several runs of one program, one on each device, share the build side of a nested loop.
  * Each has some of its rows, a share.  When all have ended that source, each joins its probe rows
  * with its own share first and then with blocks of the others', which it copies from their devices

@@ -103,6 +103,17 @@ typedef struct GjRunFused
 	bool		few_missed;		/* hardly any did from the last one */
 } GjRunFused;
 
+/* Which probe rows have a match in the first step, if other runs join them, too: run/marks.c. */
+typedef struct GjRunMarks
+{
+	uint8_t    *flags;			/* of all probe rows, shared; NULL: no other run joins them */
+	bool		complete;		/* tuples come out by these */
+	uint64_t	next;			/* number of the first row of the current view */
+	uint32_t	room;			/* of tuple and row */
+	uint8_t    *tuple;			/* flags of a view's tuples, and their rows */
+	uint32_t   *row;
+} GjRunMarks;
+
 /* Questions about columns of the probe side: run/questions.c. */
 typedef struct GjRunQuestions GjRunQuestions;
 
@@ -112,6 +123,7 @@ typedef struct GjRunTuples
 	uint32_t	most;			/* 0: not known yet */
 	bool		more_room;		/* there may be room for more of them with the next probe rows */
 	GjBuffer	filtered;		/* positions of the probe rows that pass the filter */
+	GjRunMarks	marks;
 } GjRunTuples;
 
 /* What comes out, and where it goes. */
@@ -364,5 +376,9 @@ extern GjStatus gj_match_rows(GjRun *run);
 /* True if nothing comes out of the run when none of the nrows rows matches in step rs. */
 extern bool gj_match_ends_run(const GjRun *run, const GjRunStep *rs, uint32_t nrows);
 extern void gj_match_free(GjWork *work, GjRunStep *rs);
+
+/* marks.c: takes tuples through the first step, if the run marks probe rows. */
+extern GjStatus gj_marks_join(GjRun *run, const GjView *view);
+extern void gj_marks_free(GjRunMarks *marks);
 
 #endif							/* GJ_DAEMON_RUN_STATE_H */

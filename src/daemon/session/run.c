@@ -390,7 +390,7 @@ take_program(GjSession *session, GjProgram **program, GjErrorText *why)
 	memcpy(*program, session->message + sizeof(*submit), nbytes);
 	GJ_TRY(gj_program_check(*program, (uint32_t) nbytes, why));
 	gj_program_find_questions(*program);
-	return GJ_OK;
+	return gj_program_add_operands(program) ? GJ_OK : GJ_OUT_OF_HOST_MEMORY;
 }
 
 /* ---- the run */

@@ -124,6 +124,8 @@ read_program(GjSavedFile *file)
 		return false;
 	}
 	gj_program_find_questions(file->program);
+	if (!gj_program_add_operands(&file->program))
+		return false;
 	for (uint32_t s = 0; s < file->program->nsources; s++)
 		if (gj_program_array(file->program, GjSource, sources)[s].stage != 0)
 		{

@@ -333,6 +333,9 @@ iterate(const FuzzPrograms *programs, const FuzzOptions *options, uint64_t i, Co
 	else if (may_run(p))
 	{
 		gj_program_find_questions(p);
+		if (!gj_program_add_operands(&p))
+			fuzz_fail("out of memory");
+		run.program = p;
 		run.in_batches = gj_sink_choose(p)->in_batches;
 		run.noutputs = gj_program_noutputs(p);
 		run.types = calloc(run.noutputs + 1, sizeof(GjColumnType));

@@ -302,11 +302,15 @@ source_need(const GjPartition *partition, uint32_t s)
 	return gj_partition_need_of(partition, s, nrows, heap);
 }
 
-/* Chooses the largest source that can be split by key, unless one is split already. */
+/*
+ * Chooses the largest source that can be split by key, unless one is split already, or one that
+ * needs marks is larger: with all probe rows in one part it can be split by blocks.
+ */
 static void
 choose_step(GjPartition *partition)
 {
-	uint64_t	most = 0;
+	uint64_t	most = gj_partition_marks_rows(partition) ?
+		source_need(partition, partition->steps[0].source) : 0;
 
 	for (uint32_t i = 0; i < partition->program->nsteps && !partition->build_parts; i++)
 	{

@@ -144,14 +144,31 @@ gj_partition_others_keep_build(const GjPartition *partition, int other)
 }
 
 /*
+ * True if passes mark the probe rows that have a match, and one more pass makes tuples by the marks:
+ * all rows of the probe side are in one part, and the first step is the one that asks.
+ */
+static inline bool
+gj_partition_marks_rows(const GjPartition *partition)
+{
+	const GjStep *step = partition->steps;
+
+	return partition->program->nsteps > 0 && partition->key_step < 0 && step->nkeys == 0 &&
+		gj_step_makes_tuples(step) && (step->algorithm == GJ_JOIN_NESTED_LOOP ||
+									   step->algorithm == GJ_JOIN_SORT_MERGE) &&
+		!gj_partition_others_keep_build(partition, 0);
+}
+
+/*
  * A pass sees all probe rows with a block of the source: so it makes its pairs, and knows which of
- * its rows have no match; but not which tuples have none.
+ * its rows have no match; which tuples have none is known by marks.
  */
 static inline bool
 gj_partition_can_split_by_blocks(const GjPartition *partition, uint32_t source)
 {
 	const GjStep *step = gj_program_step_of(partition->program, source);
 
+	if (step == partition->steps && gj_partition_marks_rows(partition))
+		return true;
 	return (step->join_type == GJ_JOIN_INNER ||
 			(gj_step_makes_rows(step) && step->join_type != GJ_JOIN_FULL)) &&
 		!gj_partition_others_keep_build(partition, (int) (step - partition->steps));

@@ -14,6 +14,10 @@
  *	by blocks	a build source of an inner join, or of one that returns build rows by
  *				themselves (right, right semi and right anti joins), with all probe rows for
  *				each block: every pair is made in one pass, which knows the rows without match.
+ *	by marks	by blocks, too, where the first join returns probe rows by whether they have a
+ *				match (left, full, semi and anti joins without keys).  Each pass marks those
+ *				that have one.  When all have ended, one more pass without these build rows
+ *				makes tuples by the marks.
  *
  * A pass whose part is too large, as estimated or as the device finds out before the pass has
  * made anything, is split again: into fewer key parts, or smaller blocks (one hot key).  If it
@@ -40,6 +44,7 @@ typedef struct GjPass
 	uint32_t	end_part;
 	uint32_t	first[GJ_MAX_SOURCES];
 	uint32_t	end[GJ_MAX_SOURCES];
+	bool		by_marks;		/* the last one: all rows have their marks */
 	uint64_t	need;			/* bytes on the device */
 } GjPass;
 
@@ -48,6 +53,7 @@ typedef struct GjPasses
 	GjReplicate replicate;		/* if all fits after all */
 	GjPartition *partition;
 	GjStaging	staging[GJ_MAX_RUN_DEVICES];
+	uint8_t    *marks;			/* of all probe rows; NULL: no pass needs them */
 	/* guarded by the team's lock */
 	GjPass	   *first;			/* the largest */
 	uint32_t	nrun;			/* that were run */
@@ -218,9 +224,9 @@ put_halves(GjPasses *passes, GjPass *pass)
 	return GJ_OK;
 }
 
-/* Makes passes that fit, and enough of them for all devices. */
+/* Makes passes that fit, and enough of them for all devices.  The lock is held. */
 static GjStatus
-make_passes(GjPasses *passes)
+make_passes(GjPasses *passes, bool by_marks)
 {
 	const GjPartition *partition = passes->partition;
 	GjPass	   *pass = calloc(1, sizeof(GjPass));
@@ -231,6 +237,13 @@ make_passes(GjPasses *passes)
 	pass->end_part = partition->nparts;
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 		pass->end[s] = UINT32_MAX;
+	pass->by_marks = by_marks;
+	if (by_marks)
+	{
+		uint32_t	s = partition->steps[0].source;
+
+		pass->first[s] = pass->end[s] = partition->build_side[s].n;
+	}
 	put_pass(passes, pass);
 	while ((pass = passes->first)->need > partition->budget ||
 		   (n < partition->team->nworkers && pass->end_part - pass->first_part > 1))
@@ -269,12 +282,15 @@ make_program(GjPartition *partition, GjWorker *worker, const GjPass *pass)
 static GjStatus
 load_build_sides(GjPartition *partition, GjWorker *worker, const GjPass *pass)
 {
+	uint8_t    *marks = state_of(worker->team)->marks;
 	GjStatus	status;
 
 	GJ_TRY(make_program(partition, worker, pass));
 	GJ_TRY(gj_feed_start(staging_of(worker), worker));
 	gj_worker_open_run(worker, worker->program, &status);
 	GJ_TRY(status);
+	if (marks)
+		gj_run_mark_rows(worker->run, marks, pass->by_marks);
 	for (uint32_t s = 1; s < partition->program->nsources; s++)
 	{
 		bool		keyed = gj_partition_is_key_source(partition, s);
@@ -456,6 +472,7 @@ close(GjTeam *team)
 	GjPasses   *passes = state_of(team);
 
 	gj_partition_close(passes->partition);
+	free(passes->marks);
 	while (passes->first)
 	{
 		GjPass	   *next = passes->first->next;
@@ -516,17 +533,34 @@ build_end(GjTeam *team)
 	return gj_partition_split(partition, need);
 }
 
-/* The probe source has come: makes the passes and runs them. */
+/* Makes passes, and runs them. */
 static GjStatus
-probe_end(GjTeam *team)
+run_all(GjTeam *team, bool by_marks)
 {
 	GjStatus	status;
 
 	pthread_mutex_lock(&team->lock);
-	status = make_passes(state_of(team));
+	status = make_passes(state_of(team), by_marks);
 	pthread_mutex_unlock(&team->lock);
 	GJ_TRY(status);
-	GJ_TRY(gj_team_for_all(team, run_passes, 0));
+	return gj_team_for_all(team, run_passes, 0);
+}
+
+/* The probe source has come. */
+static GjStatus
+probe_end(GjTeam *team)
+{
+	GjPasses   *passes = state_of(team);
+
+	if (gj_partition_marks_rows(passes->partition))
+	{
+		passes->marks = calloc(passes->partition->probe_parts[0].nrows + 1, 1);
+		if (!passes->marks)
+			return GJ_OUT_OF_HOST_MEMORY;
+	}
+	GJ_TRY(run_all(team, false));
+	if (passes->marks)
+		GJ_TRY(run_all(team, true));
 	__atomic_store_n(&team->signals.complete, true, __ATOMIC_RELAXED);
 	return GJ_OK;
 }
