@@ -86,8 +86,9 @@ typedef struct Grouped
 static __host__ __device__ __forceinline__ uint32_t
 key_numbers(const GjColumn &column)
 {
+	/* also of bool: nobody has looked at its bytes */
 	if (!column.packed)
-		return column.kind == GJ_BOOL ? 2 : 256;
+		return 256;
 	return column.kind == GJ_REF ? (uint32_t) column.factor : 1u << 8 * column.packed;
 }
 

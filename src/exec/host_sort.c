@@ -345,8 +345,10 @@ hand_over(GjHostSort *sort, TupleTableSlot *slot)
 static bool
 is_too_much(const GjHostSort *sort)
 {
+	/* what sorting will take is counted, too */
 	if (sort->nrows >= PG_UINT32_MAX / 2 ||
-		MemoryContextMemAllocated(sort->cxt, true) > (Size) work_mem * 1024)
+		MemoryContextMemAllocated(sort->ranks_cxt, false) +
+		(sizeof(SortItem) + sizeof(uint64)) * sort->nrows > (Size) work_mem * 1024)
 		return true;
 	for (int k = 0; k < sort->nkeys && sort->nrows % LOOK_ROWS == 0; k++)
 		if (sort->keys[k].nvalues > sort->nrows / 2)
@@ -432,7 +434,7 @@ gj_host_sort_put(GjHostSort *sort, TupleTableSlot *slot)
 	}
 	MemoryContextSwitchTo(old);
 	sort->nrows++;
-	if (sort->nrows % 256 == 0 && is_too_much(sort))
+	if (is_too_much(sort))
 		hand_over(sort, slot);
 }
 
@@ -447,6 +449,7 @@ compare_values(const void *a, const void *b, void *arg)
 {
 	Key		   *key = arg;
 
+	CHECK_FOR_INTERRUPTS();
 	return key->ssup.comparator(key->values[*(const uint32 *) a], key->values[*(const uint32 *) b],
 								&key->ssup);
 }

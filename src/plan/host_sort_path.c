@@ -27,6 +27,8 @@
 #define ROW_SPACE		24.0
 #define COLUMN_SPACE	9.0
 #define KEY_SPACE		16.0
+/* Of a different value, beside its bytes. */
+#define VALUE_SPACE		64.0
 /* Arrays that grow by doubling take so much of what is in them, in the mean. */
 #define GROWING			1.5
 
@@ -161,7 +163,8 @@ gj_host_sorted_path(PlannerInfo *root, const GjPath *path, List *pathkeys)
 			return NULL;
 	/* the device sorts what needs no ranks */
 	if (info->host_values == 0 ||
-		rows * row_space(info, path->cpath.path.pathtarget) > work_mem * 1024.0)
+		rows * row_space(info, path->cpath.path.pathtarget) +
+		info->host_values * (VALUE_SPACE + path->cpath.path.pathtarget->width) > work_mem * 1024.0)
 		return NULL;
 	info->order_part = gj_part(root, "Order of",
 							   gj_returns_groups(info) ? root->all_baserels : rel->relids);

@@ -317,6 +317,7 @@ gj_program_comparisons(const GjProgram *program, const GjStep *step, GjCompariso
 			make_value(&c, &found->side[side], found->is_float, &value[side]);
 		to->op = (uint8_t) found->op;
 		to->narrow = !found->is_float && found->side[0].narrow && found->side[1].narrow;
+		to->has_constant = found->side[0].sources == 0 || found->side[1].sources == 0;
 		if (find_operand(program, &value[0], &to->probe_side) &&
 			find_operand(program, &value[1], &to->build_side))
 			n++;

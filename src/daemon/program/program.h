@@ -46,6 +46,7 @@ typedef struct GjComparison
 {
 	uint8_t		op;				/* GjTermOp */
 	bool		narrow;			/* all values fit 32 bits */
+	bool		has_constant;	/* one of the sides reads no column */
 	int32_t		probe_side;
 	int32_t		build_side;
 } GjComparison;

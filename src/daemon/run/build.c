@@ -133,7 +133,7 @@ build_source(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 		GJ_TRY(rs->join->build(run, build, rs));
 	GJ_TRY(gj_match_start(run, rs, rowid, build->nrows));
 	/* other runs may have rows */
-	if (rs->nmatchable == 0 && !rs->ring && !run->tuples.marks.complete &&
+	if (rs->nmatchable == 0 && !rs->ring && !(run->tuples.marks.complete && rs == run->steps) &&
 		gj_match_ends_run(run, rs, build->nrows))
 		run->complete = true;
 	drop_columns(run, build->source);

@@ -84,14 +84,17 @@ static void
 add_key(const GjRun *run, GjRunStep *rs, GjTermOp op, int32_t probe_side, int32_t build_side)
 {
 	const GjComparison key = {
-		(uint8_t) op, key_is_narrow(run, probe_side) && key_is_narrow(run, build_side), probe_side,
-		build_side
+		(uint8_t) op, key_is_narrow(run, probe_side) && key_is_narrow(run, build_side), false,
+		probe_side, build_side
 	};
 
 	(void) add_term(rs, &key);
 }
 
-/* An equality, or a value that is bounded from both sides: few of all pairs satisfy these. */
+/*
+ * An equality, or a value that is bounded from both sides: few of all pairs satisfy these.  What
+ * compares with a constant says nothing of pairs.
+ */
 static bool
 leave_few(const GjComparison *comparisons, uint32_t n)
 {
@@ -99,10 +102,13 @@ leave_few(const GjComparison *comparisons, uint32_t n)
 	{
 		const GjComparison *a = &comparisons[i];
 
+		if (a->has_constant)
+			continue;
 		if (a->op == GJ_TERM_EQ)
 			return true;
 		for (uint32_t j = 0; j < n && (a->op == GJ_TERM_LT || a->op == GJ_TERM_LE); j++)
-			if ((comparisons[j].op == GJ_TERM_GT || comparisons[j].op == GJ_TERM_GE) &&
+			if (!comparisons[j].has_constant &&
+				(comparisons[j].op == GJ_TERM_GT || comparisons[j].op == GJ_TERM_GE) &&
 				(comparisons[j].probe_side == a->probe_side ||
 				 comparisons[j].build_side == a->build_side))
 				return true;

@@ -267,7 +267,7 @@ extern void gj_resident_unpin(GjResident *store, const GjPinned *pinned, uint32_
 static inline void
 gj_resident_unpin_one(GjResident *store, GjFragment *fragment)
 {
-	const GjPinned one = {.fragment = fragment};
+	const GjPinned one = {fragment, 0, NULL, false};
 
 	gj_resident_unpin(store, &one, 1);
 }

@@ -312,6 +312,9 @@ counted_sources(const GjPartition *partition, const GjPass *pass)
 {
 	uint32_t	counted = 0;
 
+	/* others have had its rows */
+	if (pass->by_marks)
+		return 0;
 	for (uint32_t s = 0; s < partition->program->nsources; s++)
 	{
 		bool		counts = s == 0 || gj_partition_is_key_source(partition, s) ||
