@@ -17,6 +17,7 @@
 #include "nodes/pathnodes.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/paths.h"
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 #include "utils/spccache.h"
@@ -42,6 +43,12 @@
 #define OUTPUT_VALUE_SECONDS 4e-9
 #define STAGE_ROW_SECONDS	12e-9	/* a group's values made columns of a later program */
 #define GROUP_ROW_SECONDS	60e-9	/* a group's values made and put into a slot */
+
+/*
+ * Of making a hash table, where it is of a whole table that is resident: gpujoind keeps it, and other
+ * queries use it, too.
+ */
+#define KEPT_BUILD_PART		0.1
 
 #define SORT_START_SECONDS	0.2e-3	/* of a sort: kernels, waits, slots touched */
 #define SORT_ROW_SPACE		64		/* bytes of a row, beside its keys and values, while rows are sorted */
@@ -318,6 +325,38 @@ gj_cost_counted(const GjBuildStep *step, double rows, double outer, double inner
 				   step->rows * (1 + nwork * 0.25) / Max(device->probe_rate, 1e5));
 }
 
+/* True if the step's keys are all columns of a unique index: a row matches one row at most. */
+static bool
+has_unique_keys(PlannerInfo *root, const GjBuildSource *source, const GjBuildStep *step)
+{
+	List	   *columns = NIL;
+	List	   *operators = NIL;
+	ListCell   *lc;
+
+	foreach(lc, step->key_clauses)
+	{
+		const OpExpr *op = lfirst_node(OpExpr, lc);
+
+		columns = lappend(columns, lsecond(op->args));
+		operators = lappend_oid(operators, op->opno);
+	}
+	return columns != NIL &&
+		relation_has_unique_index_for(root, source->rel, NIL, columns, operators);
+}
+
+/*
+ * The part of making a hash table that a query is to pay for.  One without unique keys takes no
+ * part in the fused pass, so there is no reason to prefer it.
+ */
+static double
+build_part(PlannerInfo *root, const GjBuildSource *source, const GjBuildStep *step)
+{
+	bool		is_kept = step->algorithm == GJ_JOIN_HASH && OidIsValid(source->heap_relid) &&
+		source->filter < 0 && load_part(root, source->rel) == 0 && has_unique_keys(root, source, step);
+
+	return is_kept ? KEPT_BUILD_PART : 1;
+}
+
 /* Costs of loading and joining: *startup until the streamed source is read, *run after it. */
 static void
 cost_program(PlannerInfo *root, const GjBuilder *builder, const GjDeviceInfo *device,
@@ -332,11 +371,11 @@ cost_program(PlannerInfo *root, const GjBuilder *builder, const GjDeviceInfo *de
 	for (int i = 0; i < builder->nsteps; i++)
 	{
 		const GjBuildStep *step = &builder->step[i];
+		const GjBuildSource *inner = &builder->source[step->source];
 		double		build;
 
-		*run += SECONDS(step_seconds(device, step, rows,
-									 builder->source[step->source].rows_filtered, &build) - build);
-		*startup += SECONDS(build);
+		*run += SECONDS(step_seconds(device, step, rows, inner->rows_filtered, &build) - build);
+		*startup += SECONDS(build * build_part(root, inner, step));
 		rows = step->rows;
 	}
 }
