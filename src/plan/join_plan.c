@@ -136,20 +136,53 @@ complete_first(GjJoinInfo *info)
 	return false;
 }
 
-/* Groups that a hash table of a plan that hardly ever runs is made for at first; it grows. */
-#define FALLBACK_GROUPS		65536
+/* Entries that a hash table of a plan that hardly ever runs is made for at first; it grows. */
+#define FALLBACK_ENTRIES	256
+
+static void limit_first_hash_tables(Plan *plan);
+
+static void
+limit_in_each(List *plans)
+{
+	ListCell   *lc;
+
+	foreach(lc, plans)
+		limit_first_hash_tables(lfirst(lc));
+}
 
 /*
- * The fallback is initialised with the node, and the hash tables of its aggregates with it:
- * memory for millions of groups would take longer than the device takes for the query.
+ * The fallback is initialised with the node, and hash tables that its nodes make at once with it:
+ * memory for many thousand groups would take longer than the device takes for the query.
  */
 static void
 limit_first_hash_tables(Plan *plan)
 {
 	if (plan == NULL)
 		return;
-	if (IsA(plan, Agg) && ((Agg *) plan)->numGroups > FALLBACK_GROUPS)
-		((Agg *) plan)->numGroups = FALLBACK_GROUPS;
+	switch (nodeTag(plan))
+	{
+		case T_Agg:
+			((Agg *) plan)->numGroups = Min(((Agg *) plan)->numGroups, FALLBACK_ENTRIES);
+			limit_in_each(((Agg *) plan)->chain);
+			break;
+		case T_SetOp:
+			((SetOp *) plan)->numGroups = Min(((SetOp *) plan)->numGroups, FALLBACK_ENTRIES);
+			break;
+		case T_Memoize:
+			((Memoize *) plan)->est_entries = Min(((Memoize *) plan)->est_entries, FALLBACK_ENTRIES);
+			break;
+		case T_SubqueryScan:
+			limit_first_hash_tables(((SubqueryScan *) plan)->subplan);
+			break;
+		case T_Append:
+			limit_in_each(((Append *) plan)->appendplans);
+			break;
+		case T_MergeAppend:
+			limit_in_each(((MergeAppend *) plan)->mergeplans);
+			break;
+		default:
+			break;
+	}
 	limit_first_hash_tables(plan->lefttree);
 	limit_first_hash_tables(plan->righttree);
 }
