@@ -493,8 +493,8 @@ sub difference
 	return '' unless $statistics && !$old->{failed};
 	# devices that are known to have no result stop reading at different times
 	return '' if grep({ /^run (?!1 )/ } @{ $old->{statistics} }) && grep({ /^source \d+ 0$/ } @{ $old->{statistics} }, @{ $new->{statistics} });
-	my $x = join ', ', @{ $old->{statistics} };
-	my $y = join ', ', @{ $new->{statistics} };
+	# a device that no probe chunk has come to has no sorted run
+	my ($x, $y) = map { join ', ', map { s/^(run (?!1 )\d+ \d+ \d+) [1-9]\d*/$1 some/r } @{ $_->{statistics} } } $old, $new;
 	return $x eq $y ? '' : "statistics: $x; then: $y";
 }
 
