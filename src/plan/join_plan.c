@@ -136,22 +136,56 @@ complete_first(GjJoinInfo *info)
 	return false;
 }
 
-/* Groups that a hash table of a plan that hardly ever runs is made for at first; it grows. */
-#define FALLBACK_GROUPS		65536
+/* Entries that a hash table of a plan that hardly ever runs is made for at first; it grows. */
+#define FALLBACK_ENTRIES	1024
+
+static void limit_hash_tables(List *plans);
 
 /*
- * The fallback is initialised with the node, and the hash tables of its aggregates with it:
- * memory for millions of groups would take longer than the device takes for the query.
+ * The fallback is initialised with the node, and the hash tables of its aggregates with it: empty
+ * ones for as many groups as work_mem allows would take longer than the device takes for the query.
  */
 static void
 limit_first_hash_tables(Plan *plan)
 {
 	if (plan == NULL)
 		return;
-	if (IsA(plan, Agg) && ((Agg *) plan)->numGroups > FALLBACK_GROUPS)
-		((Agg *) plan)->numGroups = FALLBACK_GROUPS;
+	switch (nodeTag(plan))
+	{
+		case T_Agg:
+			((Agg *) plan)->numGroups = Min(((Agg *) plan)->numGroups, FALLBACK_ENTRIES);
+			limit_hash_tables(((Agg *) plan)->chain);
+			break;
+		case T_SetOp:
+			((SetOp *) plan)->numGroups = Min(((SetOp *) plan)->numGroups, FALLBACK_ENTRIES);
+			break;
+		case T_Memoize:
+			((Memoize *) plan)->est_entries = Min(((Memoize *) plan)->est_entries,
+												  FALLBACK_ENTRIES);
+			break;
+		case T_SubqueryScan:
+			limit_first_hash_tables(((SubqueryScan *) plan)->subplan);
+			break;
+		case T_Append:
+			limit_hash_tables(((Append *) plan)->appendplans);
+			break;
+		case T_MergeAppend:
+			limit_hash_tables(((MergeAppend *) plan)->mergeplans);
+			break;
+		default:
+			break;
+	}
 	limit_first_hash_tables(plan->lefttree);
 	limit_first_hash_tables(plan->righttree);
+}
+
+static void
+limit_hash_tables(List *plans)
+{
+	ListCell   *lc;
+
+	foreach(lc, plans)
+		limit_first_hash_tables(lfirst(lc));
 }
 
 /* See GJ_ATTRIBUTE_PLAIN. */
