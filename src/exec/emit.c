@@ -130,7 +130,7 @@ is_written(const GjEmitColumn *column)
 }
 
 /* The value of a row, which is not NULL; `written` has room for one that is written. */
-static inline Datum
+static pg_attribute_always_inline Datum
 column_value(const GjEmitter *emitter, const GjEmitColumn *column, uint32 row, char *written)
 {
 	switch (column->how)

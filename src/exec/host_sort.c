@@ -51,6 +51,13 @@ typedef struct Value
 	uint32		number;			/* by when it came */
 } Value;
 
+/* Adds a word to a hash, in less time than gj_hash_combine() takes: the end mixes all. */
+static inline uint64
+add_word(uint64 hash, uint64 word)
+{
+	return ((hash << 5 | hash >> 59) ^ word) * UINT64CONST(0x9E3779B97F4A7C15);
+}
+
 /* A hash of bytes, eight at a time: the last ones again, unless there are fewer. */
 static inline uint32
 hash_value(Bytes bytes)
@@ -63,14 +70,14 @@ hash_value(Bytes bytes)
 	for (; left > sizeof(word); left -= sizeof(word), at += sizeof(word))
 	{
 		memcpy(&word, at, sizeof(word));
-		hash = gj_hash_combine(hash, word);
+		hash = add_word(hash, word);
 	}
 	if (bytes.length >= sizeof(word))
 		memcpy(&word, bytes.at + bytes.length - sizeof(word), sizeof(word));
 	else
 		for (uint32 i = 0; i < left; i++)
 			word = word << 8 | (uint8) at[i];
-	return (uint32) gj_hash_combine(hash, word);
+	return (uint32) gj_hash_mix(add_word(hash, word));
 }
 
 #define SH_PREFIX			value
@@ -723,31 +730,56 @@ compare_items(const SortItem *a, const SortItem *b, const GjHostSort *sort)
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
-/* Sorts rows of one word each, whose lowest bits have room for the number of the row. */
-static void
+/*
+ * Sorts rows of one word each, whose lowest bits have room for the number of the row.  Returns their
+ * order, which takes the place of the words.
+ */
+static uint32 *
 sort_words(GjHostSort *sort, int low, int row_bits)
 {
 	uint64		mask = (UINT64CONST(1) << row_bits) - 1;
+	uint64	   *words = sort->words;
+	uint32	   *order;
 
 	for (uint32 row = 0; row < sort->nrows; row++)
-		sort->words[row] |= row;
-	sort->words = gj_sort_by_digits(sort->words, sort->nrows, low);
+		words[row] |= row;
+	words = gj_sort_by_digits(words, sort->nrows, low);
+	order = (uint32 *) words;
 	for (uint32 i = 0; i < sort->nrows; i++)
-		sort->order[i] = sort->words[i] & mask;
+		order[i] = words[i] & mask;
+	return order;
 }
 
-/* Sorts rows by comparing their words. */
-static void
+/* Sorts rows by comparing their words; returns their order. */
+static uint32 *
 sort_rows(GjHostSort *sort)
 {
 	SortItem   *items = palloc_extended(sizeof(SortItem) * (Size) sort->nrows, MCXT_ALLOC_HUGE);
+	uint32	   *order = (uint32 *) items;
 
 	for (uint32 row = 0; row < sort->nrows; row++)
 		items[row] = (SortItem) {.word = sort->words[(Size) row * sort->nwords],.row = row};
 	sort_items(items, sort->nrows, sort);
 	for (uint32 i = 0; i < sort->nrows; i++)
-		sort->order[i] = items[i].row;
-	pfree(items);
+		order[i] = items[i].row;
+	pfree(sort->words);
+	return order;
+}
+
+/* Packs the keys of all rows; their ranks and numbers are not needed any more. */
+static void
+pack_keys(GjHostSort *sort, uint32 **ranks)
+{
+	sort->words = palloc_extended(sizeof(uint64) * (Size) sort->nrows * Max(sort->nwords, 1),
+								  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	for (int k = 0; k < sort->nkeys; k++)
+	{
+		pack_key(sort, &sort->keys[k], ranks[k]);
+		if (ranks[k] == NULL)
+			continue;
+		pfree(ranks[k]);
+		pfree(sort->keys[k].numbers);
+	}
 }
 
 static void
@@ -761,21 +793,14 @@ sort_by_ranks(GjHostSort *sort)
 		if (!sort->keys[k].is_word)
 			ranks[k] = make_ranks(&sort->keys[k]);
 	nfree = place_keys(sort);
-	sort->words = palloc_extended(sizeof(uint64) * (Size) sort->nrows * Max(sort->nwords, 1),
-								  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	sort->order = palloc_extended(sizeof(uint32) * (Size) sort->nrows, MCXT_ALLOC_HUGE);
-	for (int k = 0; k < sort->nkeys; k++)
-	{
-		pack_key(sort, &sort->keys[k], ranks[k]);
-		if (ranks[k] != NULL)
-			pfree(ranks[k]);
-	}
-	if (sort->nwords <= 1 && (sort->nwords == 0 || row_bits <= nfree))
-		sort_words(sort, sort->nwords == 0 ? 64 : nfree, row_bits);
-	else
-		sort_rows(sort);
-	pfree(sort->words);
+	pack_keys(sort, ranks);
 	pfree(ranks);
+	if (sort->nwords == 0)
+		sort->order = sort_words(sort, 64, row_bits);
+	else if (sort->nwords == 1 && row_bits <= nfree)
+		sort->order = sort_words(sort, nfree, row_bits);
+	else
+		sort->order = sort_rows(sort);
 }
 
 void
