@@ -571,7 +571,7 @@ gj_emit_block(GjEmitter *emitter, List *finals, TupleDesc desc, uint32 n, const 
 	int			attr = emitter->ncolumns;
 	ListCell   *lc;
 
-	Assert(n <= emitter->nrows - first);
+	Assert(n <= emitter->nrows - first && attr + list_length(finals) <= block->ncolumns);
 	emitter->next += n;
 	for (uint32 i = 0; i < emitter->ncolumns; i++)
 	{
