@@ -57,6 +57,14 @@ FROM unnest(ARRAY['i2', 'k', 'i8', 'd', 'x', 'y', 'o', 'l']) WITH ORDINALITY AS 
 -- more keys than a word has room for
 SELECT gj_ranked('SELECT f.id, f.t, f.x, f.i8, f.y, f.v FROM f JOIN g USING (k) ORDER BY f.t, f.x DESC, f.i8 NULLS FIRST, f.y, f.v DESC NULLS LAST, f.id');
 SELECT gj_ranked('SELECT f.id, f.t, f.x, f.i8, f.y, f.v FROM f JOIN g USING (k) ORDER BY f.i8 DESC NULLS LAST, f.t, f.x, f.id');
+-- all values equal, or NULL; results in another order, twice, or of fewer columns
+CREATE TABLE e (id int PRIMARY KEY, same text, none text, k int);
+INSERT INTO e SELECT i, 'same', NULL, i % 600 FROM generate_series(1, 3000) i;
+VACUUM ANALYZE e;
+SELECT keys, gj_ranked(format('SELECT e.same, e.none, g.k %% 1 AS zero FROM e JOIN g USING (k) ORDER BY %s', keys)), gj_ranked(format('SELECT e.id, e.none, e.same FROM e JOIN g USING (k) ORDER BY %s, e.id', keys))
+FROM unnest(ARRAY['same', 'none', 'same DESC, none', 'none NULLS FIRST, same']) WITH ORDINALITY AS l(keys, n) ORDER BY n;
+SELECT gj_ranked('SELECT g.name, f.t AS t1, f.id, f.t AS t2, f.v FROM f JOIN g USING (k) ORDER BY f.v, f.t DESC, f.id');
+SELECT gj_ranked('SELECT count(*), v, t, v AS again FROM f GROUP BY t, v, k ORDER BY v, t, k');
 -- one after the other, by every collation
 SELECT c, gj_ranked(format('SELECT f.id, f.t FROM f JOIN g USING (k) ORDER BY f.t COLLATE %I, f.id', c)), gj_ranked(format('SELECT f.id, f.v, f.c FROM f JOIN g USING (k) ORDER BY f.c COLLATE %I DESC, f.v COLLATE %I, f.id', c, c)),
 	gj_ranked(format('SELECT f.t, f.k, count(*) FROM f GROUP BY 1, 2 ORDER BY f.t COLLATE %I DESC NULLS LAST, f.k, f.t COLLATE "C"', c))
@@ -144,7 +152,7 @@ FETCH BACKWARD 2 FROM c;
 FETCH LAST FROM c;
 FETCH FIRST FROM c;
 COMMIT;
-DROP TABLE f, g, h;
+DROP TABLE e, f, g, h;
 DROP TYPE mood;
 DROP COLLATION rank_ignore;
 DROP OPERATOR FAMILY gj_abs_ops USING btree;

@@ -122,6 +122,47 @@ write_word(int64 word, char *text)
 	SET_VARSIZE_SHORT(text, VARHDRSZ_SHORT + strnlen(text + VARHDRSZ_SHORT, sizeof(word)));
 }
 
+/* True if a value is written to memory that the caller gives. */
+static inline bool
+is_written(const GjEmitColumn *column)
+{
+	return column->how == GJ_EMIT_STORED_DECIMAL || column->how == GJ_EMIT_WORD;
+}
+
+/* The value of a row, which is not NULL; `written` has room for one that is written. */
+static pg_attribute_always_inline Datum
+column_value(const GjEmitter *emitter, const GjEmitColumn *column, uint32 row, char *written)
+{
+	switch (column->how)
+	{
+		case GJ_EMIT_BYTE:
+			/* as fetch_att() does it: sign-extended */
+			return CharGetDatum(((const char *) column->data)[row]);
+		case GJ_EMIT_INT16:
+			return Int16GetDatum(((const int16 *) column->data)[row]);
+		case GJ_EMIT_INT32:
+			return Int32GetDatum(((const int32 *) column->data)[row]);
+		case GJ_EMIT_INT64:
+			return Int64GetDatum(((const int64 *) column->data)[row]);
+		case GJ_EMIT_DECIMAL:
+			return NumericGetDatum(int64_div_fast_to_numeric(((const int64 *) column->data)[row],
+															 column->scale));
+		case GJ_EMIT_STORED_DECIMAL:
+			gj_decimal_write(((const int64 *) column->data)[row], column->scale, written);
+			return PointerGetDatum(written);
+		case GJ_EMIT_CODE:
+			return list_nth_node(Const, column->codes,
+								 ((const int64 *) column->data)[row])->constvalue;
+		case GJ_EMIT_WORD:
+			write_word(((const int64 *) column->data)[row], written);
+			return PointerGetDatum(written);
+		case GJ_EMIT_POINTER:
+			return PointerGetDatum(column->data + (Size) row * column->width);
+		default:
+			return referred_value(emitter, ((const uint64 *) column->data)[row]);
+	}
+}
+
 TupleTableSlot *
 gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot)
 {
@@ -140,53 +181,9 @@ gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot)
 		GjEmitColumn *column = &emitter->columns[i];
 		int			attr = column->attr;
 
-		if (column->nulls && column->nulls[row])
-		{
-			isnull[attr] = true;
-			values[attr] = (Datum) 0;
-			continue;
-		}
-		isnull[attr] = false;
-		switch (column->how)
-		{
-			case GJ_EMIT_BYTE:
-				/* as fetch_att() does it: sign-extended */
-				values[attr] = CharGetDatum(((const char *) column->data)[row]);
-				break;
-			case GJ_EMIT_INT16:
-				values[attr] = Int16GetDatum(((const int16 *) column->data)[row]);
-				break;
-			case GJ_EMIT_INT32:
-				values[attr] = Int32GetDatum(((const int32 *) column->data)[row]);
-				break;
-			case GJ_EMIT_INT64:
-				values[attr] = Int64GetDatum(((const int64 *) column->data)[row]);
-				break;
-			case GJ_EMIT_DECIMAL:
-				values[attr] =
-					NumericGetDatum(int64_div_fast_to_numeric(((const int64 *) column->data)[row],
-															  column->scale));
-				break;
-			case GJ_EMIT_STORED_DECIMAL:
-				gj_decimal_write(((const int64 *) column->data)[row], column->scale,
-								 column->stored);
-				values[attr] = PointerGetDatum(column->stored);
-				break;
-			case GJ_EMIT_CODE:
-				values[attr] = list_nth_node(Const, column->codes,
-											 ((const int64 *) column->data)[row])->constvalue;
-				break;
-			case GJ_EMIT_WORD:
-				write_word(((const int64 *) column->data)[row], column->stored);
-				values[attr] = PointerGetDatum(column->stored);
-				break;
-			case GJ_EMIT_POINTER:
-				values[attr] = PointerGetDatum(column->data + (Size) row * column->width);
-				break;
-			case GJ_EMIT_REF:
-				values[attr] = referred_value(emitter, ((const uint64 *) column->data)[row]);
-				break;
-		}
+		isnull[attr] = column->nulls && column->nulls[row];
+		values[attr] = isnull[attr] ? (Datum) 0 :
+			column_value(emitter, column, row, column->stored);
 	}
 	return slot;
 }
@@ -531,6 +528,17 @@ gj_check_groups(const GjEmitter *emitter, const GjBatch *batch, List *finals)
 	return GJ_OK;
 }
 
+/* The value of an aggregate, a final of a row whose states begin at column `first`. */
+static inline GjStatus
+group_value(const GjEmitter *emitter, int final, uint32 first, uint32 row, Form_pg_attribute attr,
+			Datum *value, bool *isnull)
+{
+	GjAggState	states[GJ_MAX_FINAL_STATES];
+
+	row_states(emitter, emitter->batch, first, gj_final_states(gj_final_kind(final)), row, states);
+	return final_value(final, states, attr, value, isnull);
+}
+
 GjStatus
 gj_emit_group(GjEmitter *emitter, List *finals, TupleTableSlot *slot)
 {
@@ -543,16 +551,60 @@ gj_emit_group(GjEmitter *emitter, List *finals, TupleTableSlot *slot)
 	foreach(lc, finals)
 	{
 		int			final = lfirst_int(lc);
-		int			n = gj_final_states(gj_final_kind(final));
-		GjAggState	states[GJ_MAX_FINAL_STATES];
-		GjStatus	status;
+		GjStatus	status = group_value(emitter, final, column, row,
+										 TupleDescAttr(slot->tts_tupleDescriptor, attr),
+										 &slot->tts_values[attr], &slot->tts_isnull[attr]);
 
-		row_states(emitter, emitter->batch, column, n, row, states);
-		status = final_value(final, states, TupleDescAttr(slot->tts_tupleDescriptor, attr),
-							 &slot->tts_values[attr], &slot->tts_isnull[attr]);
 		if (status != GJ_OK)
 			return status;
-		column += n;
+		column += gj_final_states(gj_final_kind(final));
+		attr++;
+	}
+	return GJ_OK;
+}
+
+GjStatus
+gj_emit_block(GjEmitter *emitter, List *finals, TupleDesc desc, uint32 n, const GjRowBlock *block)
+{
+	uint32		first = emitter->next;
+	uint32		states = emitter->ncolumns;
+	int			attr = emitter->ncolumns;
+	ListCell   *lc;
+
+	Assert(n <= emitter->nrows - first && attr + list_length(finals) <= block->ncolumns);
+	emitter->next += n;
+	for (uint32 i = 0; i < emitter->ncolumns; i++)
+	{
+		const GjEmitColumn *column = &emitter->columns[i];
+		char	   *written = is_written(column) ? palloc((Size) n * GJ_DECIMAL_BYTES) : NULL;
+		Datum	   *value = block->values + column->attr;
+		bool	   *isnull = block->isnull + column->attr;
+
+		for (uint32 row = first; row < first + n; row++)
+		{
+			*isnull = column->nulls && column->nulls[row];
+			*value = *isnull ? (Datum) 0 : column_value(emitter, column, row, written);
+			if (written)
+				written += GJ_DECIMAL_BYTES;
+			value += block->ncolumns;
+			isnull += block->ncolumns;
+		}
+	}
+	foreach(lc, finals)
+	{
+		int			final = lfirst_int(lc);
+
+		for (uint32 i = 0; i < n; i++)
+		{
+			Size		at = (Size) i * block->ncolumns + attr;
+			GjStatus	status = group_value(emitter, final, states, first + i,
+											 TupleDescAttr(desc, attr),
+											 &block->values[at], &block->isnull[at]);
+
+			if (status != GJ_OK)
+				return status;
+		}
+		states += gj_final_states(gj_final_kind(final));
 		attr++;
 	}
 	return GJ_OK;

@@ -7,6 +7,7 @@
 
 #include "executor/tuptable.h"
 
+#include "exec/host_sort.h"
 #include "exec/run.h"
 #include "load/column_writer.h"
 #include "plan/join_path.h"
@@ -100,5 +101,13 @@ extern GjStatus gj_check_groups(const GjEmitter *emitter, const GjBatch *batch, 
  * its aggregates, in the current memory context.
  */
 extern GjStatus gj_emit_group(GjEmitter *emitter, List *finals, TupleTableSlot *slot);
+
+/*
+ * Stores the next n rows in a block.  They may be groups: of `finals`, else NIL.  Values point into
+ * the batch, or are made in the current memory context.  Attributes that are computed are left as
+ * they are.
+ */
+extern GjStatus gj_emit_block(GjEmitter *emitter, List *finals, TupleDesc desc, uint32 n,
+							  const GjRowBlock *block);
 
 #endif							/* GJ_EMIT_H */

@@ -7,7 +7,7 @@
  * by PostgreSQL's own comparison, and their ranks take their place.  Values that compare as equal
  * have equal ranks.  Integers, dates, times and floats need no ranks: their bits tell the order.
  * The keys of a row are then packed into as few words of 64 bits as they need, and the words are
- * sorted.
+ * sorted: by their digits, where one word has room for the keys and the number of the row.
  *
  * Rows that exceed work_mem, or have hardly any equal values, go to PostgreSQL's tuplesort instead,
  * from the first one on.
@@ -17,7 +17,6 @@
 #include <math.h>
 
 #include "catalog/pg_type.h"
-#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "utils/datum.h"
@@ -27,11 +26,15 @@
 #include "utils/typcache.h"
 
 #include "compat.h"
+#include "exec/digit_sort.h"
 #include "exec/host_sort.h"
 #include "plan/join_path.h"
+#include "rows/hash.h"
 
 /* So often it is looked whether values repeat enough: at least twice, in the mean. */
 #define LOOK_ROWS	4096
+/* Rows are fetched into the processor's cache that far ahead. */
+#define AHEAD_ROWS	8
 
 /* A different value of a key: its bytes, or those of its datum. */
 typedef struct Bytes
@@ -48,11 +51,40 @@ typedef struct Value
 	uint32		number;			/* by when it came */
 } Value;
 
+/* Adds a word to a hash, in less time than gj_hash_combine() takes: the end mixes all. */
+static inline uint64
+add_word(uint64 hash, uint64 word)
+{
+	return ((hash << 5 | hash >> 59) ^ word) * UINT64CONST(0x9E3779B97F4A7C15);
+}
+
+/* A hash of bytes, eight at a time: the last ones again, unless there are fewer. */
+static inline uint32
+hash_value(Bytes bytes)
+{
+	const char *at = bytes.at;
+	uint32		left = bytes.length;
+	uint64		hash = bytes.length;
+	uint64		word = 0;
+
+	for (; left > sizeof(word); left -= sizeof(word), at += sizeof(word))
+	{
+		memcpy(&word, at, sizeof(word));
+		hash = add_word(hash, word);
+	}
+	if (bytes.length >= sizeof(word))
+		memcpy(&word, bytes.at + bytes.length - sizeof(word), sizeof(word));
+	else
+		for (uint32 i = 0; i < left; i++)
+			word = word << 8 | (uint8) at[i];
+	return (uint32) gj_hash_mix(add_word(hash, word));
+}
+
 #define SH_PREFIX			value
 #define SH_ELEMENT_TYPE		Value
 #define SH_KEY_TYPE			Bytes
 #define SH_KEY				bytes
-#define SH_HASH_KEY(tb, b)	hash_bytes((const unsigned char *) (b).at, (b).length)
+#define SH_HASH_KEY(tb, b)	hash_value(b)
 #define SH_EQUAL(tb, a, b)	((a).length == (b).length && memcmp((a).at, (b).at, (a).length) == 0)
 #define SH_STORE_HASH
 #define SH_GET_HASH(tb, a)	((a)->hash)
@@ -73,17 +105,22 @@ typedef struct Key
 	bool		descending;
 	bool		is_word;		/* bits tell the order */
 	SortSupportData ssup;
-	value_hash *numbers;		/* unless is_word */
+	value_hash *different;		/* unless is_word: values */
 	Datum	   *values;			/* by number */
 	uint32		nvalues;
 	uint32		room;			/* of values */
+	uint32	   *numbers;		/* of each row: of its value */
 	bool		has_nulls;
 	uint64		min;			/* of words or ranks */
 	uint64		max;
-	int			nbits;			/* that they take */
+	int			nbits;			/* that they take, */
+	int			word;			/* in which word of a row, */
+	int			shift;			/* and above how many bits of it */
+	int			null_word;		/* the same of the bit for NULL */
+	int			null_shift;
 } Key;
 
-/* A row while rows are sorted. */
+/* A row while rows are compared. */
 typedef struct SortItem
 {
 	uint64		word;			/* the first one */
@@ -100,14 +137,16 @@ struct GjHostSort
 	Key		   *keys;
 	Key		  **ranked;			/* by column: the key whose values it has; NULL: none */
 	uint32		nrows;
+	uint32		expected;		/* at least */
 	uint32		room;			/* rows that there is room for */
 	Datum	   *values;			/* of each row, one a column */
 	bool	   *isnull;
-	uint64	   *words;			/* of each row, one a key */
-	int			nwords;			/* once they are packed */
-	SortItem   *items;
+	uint64	   *words;			/* of each row: its keys, packed */
+	int			nwords;			/* of a row */
+	uint32	   *order;			/* rows, once they are sorted */
 	uint32		next;
 	Tuplesortstate *tuplesort;	/* NULL: not needed */
+	TupleTableSlot *passing;	/* rows on their way to it */
 	TupleTableSlot *sorted;		/* its next tuple */
 };
 
@@ -215,14 +254,14 @@ init_key(GjHostSort *sort, Key *key, List *description)
 	key->descending = key->ssup.ssup_reverse;
 	if (!key->is_word)
 	{
-		key->numbers = value_create(sort->ranks_cxt, 256, NULL);
+		key->different = value_create(sort->ranks_cxt, 256, NULL);
 		sort->ranked[key->attno - 1] = key;
 	}
 	key->min = PG_UINT64_MAX;
 }
 
 GjHostSort *
-gj_host_sort_begin(TupleDesc desc, int ncolumns, List *keys)
+gj_host_sort_begin(TupleDesc desc, int ncolumns, List *keys, uint32 expected)
 {
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "gpujoin sort",
 											  ALLOCSET_DEFAULT_SIZES);
@@ -236,6 +275,7 @@ gj_host_sort_begin(TupleDesc desc, int ncolumns, List *keys)
 											ALLOCSET_SMALL_INITSIZE, 64 * 1024);
 	sort->desc = desc;
 	sort->ncolumns = ncolumns;
+	sort->expected = expected;
 	sort->nkeys = list_length(keys);
 	sort->keys = palloc0(sizeof(Key) * sort->nkeys);
 	sort->ranked = palloc0(sizeof(Key *) * ncolumns);
@@ -246,32 +286,29 @@ gj_host_sort_begin(TupleDesc desc, int ncolumns, List *keys)
 }
 
 /* The bytes that tell a value from others; *value: without compression, in memory. */
-static Bytes
+static inline Bytes
 value_bytes(const Key *key, Datum *value)
 {
-	struct varlena *stored;
+	struct varlena *stored = (struct varlena *) DatumGetPointer(*value);
 
 	if (key->byval)
 		return (Bytes) {(const char *) value, sizeof(Datum)};
 	if (key->length > 0)
 		return (Bytes) {DatumGetPointer(*value), key->length};
-	stored = PG_DETOAST_DATUM_PACKED(*value);
-	*value = PointerGetDatum(stored);
+	if (VARATT_IS_COMPRESSED(stored) || VARATT_IS_EXTERNAL(stored))
+	{
+		stored = PG_DETOAST_DATUM_PACKED(*value);
+		*value = PointerGetDatum(stored);
+	}
 	return (Bytes) {VARDATA_ANY(stored), VARSIZE_ANY_EXHDR(stored)};
 }
 
-/* The number of a value, in the order in which different ones came. */
-static uint32
-value_number(GjHostSort *sort, Key *key, Datum value)
+/* Keeps a value that is met for the first time, and gives it a number. */
+static void
+keep_value(GjHostSort *sort, Key *key, Datum value, Value *entry)
 {
-	Bytes		bytes = value_bytes(key, &value);
-	bool		found;
-	Value	   *entry = value_insert(key->numbers, bytes, &found);
-	MemoryContext old;
+	MemoryContext old = MemoryContextSwitchTo(sort->ranks_cxt);
 
-	if (found)
-		return entry->number;
-	old = MemoryContextSwitchTo(sort->ranks_cxt);
 	if (key->nvalues == key->room)
 	{
 		key->room = Max(256, key->room * 2);
@@ -291,29 +328,68 @@ value_number(GjHostSort *sort, Key *key, Datum value)
 	else
 		entry->bytes = value_bytes(key, &value);
 	MemoryContextSwitchTo(old);
-	return entry->number;
 }
 
-/* Stores the values of a row in a virtual slot. */
-static inline void
-store_values(const GjHostSort *sort, const Datum *values, const bool *isnull, TupleTableSlot *slot)
+/* The number of a value, in the order in which different ones came. */
+static inline uint32
+value_number(GjHostSort *sort, Key *key, Datum value)
 {
-	ExecClearTuple(slot);
-	memcpy(slot->tts_values, values, sizeof(Datum) * sort->ncolumns);
-	memcpy(slot->tts_isnull, isnull, sizeof(bool) * sort->ncolumns);
-	ExecStoreVirtualTuple(slot);
+	Datum		stored = value;
+	Bytes		bytes = value_bytes(key, &value);
+	bool		found;
+	Value	   *entry = value_insert(key->different, bytes, &found);
+	uint32		number;
+
+	if (!found)
+		keep_value(sort, key, value, entry);
+	number = entry->number;
+	if (value != stored)
+		pfree(DatumGetPointer(value));
+	return number;
+}
+
+/* Stores values of a row in a virtual slot: n of its columns; NULL: the first ones. */
+static inline void
+store_values(const Datum *values, const bool *isnull, const int *columns, int n,
+			 TupleTableSlot *slot)
+{
+	/* a virtual slot that holds a row and owns nothing is simply written over */
+	if (TTS_EMPTY(slot) || TTS_SHOULDFREE(slot))
+	{
+		ExecClearTuple(slot);
+		ExecStoreVirtualTuple(slot);
+	}
+	for (int i = 0; i < n; i++)
+	{
+		int			column = columns ? columns[i] : i;
+
+		slot->tts_values[i] = values[column];
+		slot->tts_isnull[i] = isnull[column];
+	}
 }
 
 static inline void
-store_row(const GjHostSort *sort, uint32 row, TupleTableSlot *slot)
+store_row(const GjHostSort *sort, uint32 row, const int *columns, int n, TupleTableSlot *slot)
 {
-	store_values(sort, &sort->values[(Size) row * sort->ncolumns],
-				 &sort->isnull[(Size) row * sort->ncolumns], slot);
+	store_values(&sort->values[(Size) row * sort->ncolumns],
+				 &sort->isnull[(Size) row * sort->ncolumns], columns, n, slot);
 }
 
-/* Gives all rows to PostgreSQL's sort; they pass the slot. */
+/* Gives rows that have been stored to PostgreSQL's sort. */
 static void
-hand_over(GjHostSort *sort, TupleTableSlot *slot)
+sort_natively(GjHostSort *sort, uint32 nrows)
+{
+	for (uint32 row = 0; row < nrows; row++)
+	{
+		store_row(sort, row, NULL, sort->ncolumns, sort->passing);
+		tuplesort_puttupleslot(sort->tuplesort, sort->passing);
+	}
+	ExecClearTuple(sort->passing);
+}
+
+/* PostgreSQL's sort takes over, from the first row on. */
+static void
+hand_over(GjHostSort *sort)
 {
 	MemoryContext old = MemoryContextSwitchTo(sort->cxt);
 	AttrNumber *attnos = palloc(sizeof(AttrNumber) * sort->nkeys);
@@ -331,111 +407,201 @@ hand_over(GjHostSort *sort, TupleTableSlot *slot)
 	sort->tuplesort = tuplesort_begin_heap(sort->desc, sort->nkeys, attnos, operators, collations,
 										   nulls_first, work_mem, NULL, TUPLESORT_NONE);
 	sort->sorted = MakeSingleTupleTableSlot(sort->desc, &TTSOpsMinimalTuple);
-	for (uint32 row = 0; row < sort->nrows; row++)
-	{
-		store_row(sort, row, slot);
-		tuplesort_puttupleslot(sort->tuplesort, slot);
-	}
-	ExecClearTuple(slot);
+	sort->passing = MakeSingleTupleTableSlot(sort->desc, &TTSOpsVirtual);
+	/* columns that are not filled */
+	memset(sort->passing->tts_values, 0, sizeof(Datum) * sort->desc->natts);
+	memset(sort->passing->tts_isnull, true, sizeof(bool) * sort->desc->natts);
+	sort_natively(sort, sort->nrows);
 	MemoryContextDelete(sort->ranks_cxt);
+	sort->values = NULL;
+	sort->isnull = NULL;
+	sort->room = sort->nrows = 0;
 	MemoryContextSwitchTo(old);
 }
 
-/* True if ranks are not worth it, or take too much memory. */
-static bool
-is_too_much(const GjHostSort *sort)
+/* True if so many rows take too much memory; what sorting will take is counted, too. */
+static inline bool
+is_too_large(const GjHostSort *sort, uint32 nrows)
 {
-	/* what sorting will take is counted, too */
-	if (sort->nrows >= PG_UINT32_MAX / 2 ||
+	return nrows >= PG_UINT32_MAX / 2 ||
 		MemoryContextMemAllocated(sort->ranks_cxt, false) +
-		(sizeof(SortItem) + sizeof(uint64)) * sort->nrows > (Size) work_mem * 1024)
-		return true;
-	for (int k = 0; k < sort->nkeys && sort->nrows % LOOK_ROWS == 0; k++)
+		(sizeof(SortItem) + sizeof(uint64)) * nrows > (Size) work_mem * 1024;
+}
+
+/* True if ranks are not worth it, after n more rows. */
+static bool
+has_too_many_values(const GjHostSort *sort, uint32 n)
+{
+	if (sort->nrows / LOOK_ROWS == (sort->nrows - n) / LOOK_ROWS)
+		return false;
+	for (int k = 0; k < sort->nkeys; k++)
 		if (sort->keys[k].nvalues > sort->nrows / 2)
 			return true;
 	return false;
 }
 
-static void
-grow(GjHostSort *sort)
+/* More room for elements of some size, in an array for `room` rows. */
+static void *
+resize(void *array, Size size, Size room)
 {
-	MemoryContext old = MemoryContextSwitchTo(sort->ranks_cxt);
-	Size		room = sort->room == 0 ? 1024 : (Size) sort->room * 2;
+	return array == NULL ? palloc_extended(size * room, MCXT_ALLOC_HUGE) :
+		repalloc_huge(array, size * room);
+}
 
-	if (sort->room == 0)
-	{
-		sort->values = palloc(room * sort->ncolumns * sizeof(Datum));
-		sort->isnull = palloc(room * sort->ncolumns * sizeof(bool));
-		sort->words = palloc(room * sort->nkeys * sizeof(uint64));
-	}
-	else
-	{
-		sort->values = repalloc_huge(sort->values, room * sort->ncolumns * sizeof(Datum));
-		sort->isnull = repalloc_huge(sort->isnull, room * sort->ncolumns * sizeof(bool));
-		sort->words = repalloc_huge(sort->words, room * sort->nkeys * sizeof(uint64));
-	}
+/* Has room for n more rows; once PostgreSQL sorts, for n rows. */
+static void
+make_room(GjHostSort *sort, uint32 n)
+{
+	bool		ranked = sort->tuplesort == NULL;
+	MemoryContext old = MemoryContextSwitchTo(ranked ? sort->ranks_cxt : sort->cxt);
+	Size		room = Max((Size) sort->room * 2, 1024);
+	Size		row_size = sort->ncolumns * (sizeof(Datum) + sizeof(bool)) +
+		sort->nkeys * sizeof(uint32);
+
+	/* rows that have not come take no more than the half of work_mem */
+	if (ranked && sort->room == 0 && sort->expected * row_size < (Size) work_mem * 512)
+		room = Max(room, sort->expected);
+	while (room < (Size) sort->nrows + n)
+		room *= 2;
+	sort->values = resize(sort->values, sort->ncolumns * sizeof(Datum), room);
+	sort->isnull = resize(sort->isnull, sort->ncolumns * sizeof(bool), room);
+	for (int k = 0; k < sort->nkeys && ranked; k++)
+		if (!sort->keys[k].is_word)
+			sort->keys[k].numbers = resize(sort->keys[k].numbers, sizeof(uint32), room);
 	sort->room = room;
 	MemoryContextSwitchTo(old);
 }
 
-/* A copy of a value of the row that is put: that of an equal one, where these are known. */
-static Datum
-copy_value(GjHostSort *sort, int column, Datum value)
+GjRowBlock
+gj_host_sort_reserve(GjHostSort *sort, uint32 n)
+{
+	GjRowBlock	block = {.ncolumns = sort->ncolumns};
+
+	if (n > sort->room - sort->nrows)
+		make_room(sort, n);
+	block.values = sort->values + (Size) sort->nrows * sort->ncolumns;
+	block.isnull = sort->isnull + (Size) sort->nrows * sort->ncolumns;
+	memset(block.values, 0, sizeof(Datum) * n * sort->ncolumns);
+	memset(block.isnull, true, sizeof(bool) * n * sort->ncolumns);
+	return block;
+}
+
+/* Notes the words of a key of n more rows. */
+static void
+note_words(GjHostSort *sort, Key *key, uint32 n)
+{
+	Size		at = (Size) sort->nrows * sort->ncolumns + key->attno - 1;
+
+	for (uint32 i = 0; i < n; i++, at += sort->ncolumns)
+	{
+		uint64		word;
+
+		if (sort->isnull[at])
+		{
+			key->has_nulls = true;
+			continue;
+		}
+		word = order_word(key->type, sort->values[at]);
+		key->min = Min(key->min, word);
+		key->max = Max(key->max, word);
+	}
+}
+
+/* True if two values have as many bytes; one of them compressed, or of another header, has not. */
+static inline bool
+is_as_large(Form_pg_attribute attr, Datum a, Datum b)
+{
+	const char *x = DatumGetPointer(a);
+	const char *y = DatumGetPointer(b);
+
+	if (attr->attlen > 0)
+		return true;
+	if (attr->attlen == -1 && VARATT_IS_1B(x) && VARATT_IS_1B(y) &&
+		!VARATT_IS_1B_E(x) && !VARATT_IS_1B_E(y))
+		return VARSIZE_1B(x) == VARSIZE_1B(y);
+	return datumGetSize(a, false, attr->attlen) == datumGetSize(b, false, attr->attlen);
+}
+
+/*
+ * Gives numbers to a key of n more rows.  A value that is known takes the place of its equals.
+ * False if that takes too much memory.
+ */
+static bool
+note_numbers(GjHostSort *sort, Key *key, uint32 n)
+{
+	Form_pg_attribute attr = TupleDescAttr(sort->desc, key->attno - 1);
+	bool		stands_for = !key->byval && sort->ranked[key->attno - 1] == key;
+	Size		at = (Size) sort->nrows * sort->ncolumns + key->attno - 1;
+
+	for (uint32 i = 0; i < n; i++, at += sort->ncolumns)
+	{
+		uint32		number;
+
+		if (sort->isnull[at])
+		{
+			key->has_nulls = true;
+			key->numbers[sort->nrows + i] = 0;
+			continue;
+		}
+		number = value_number(sort, key, sort->values[at]);
+		key->numbers[sort->nrows + i] = number;
+		if (stands_for && is_as_large(attr, key->values[number], sort->values[at]))
+			sort->values[at] = key->values[number];
+		if (number == key->nvalues - 1 && is_too_large(sort, sort->nrows + n))
+			return false;
+	}
+	return true;
+}
+
+/* Copies what lies outside of n more rows in a column; false if that takes too much memory. */
+static bool
+copy_values(GjHostSort *sort, int column, uint32 n)
 {
 	Form_pg_attribute attr = TupleDescAttr(sort->desc, column);
 	const Key  *key = sort->ranked[column];
-	Datum		known;
+	Size		at = (Size) sort->nrows * sort->ncolumns + column;
+	bool		fits = true;
+	MemoryContext old;
 
 	if (attr->attbyval)
-		return value;
-	if (key != NULL)
+		return true;
+	old = MemoryContextSwitchTo(sort->ranks_cxt);
+	for (uint32 i = 0; i < n && fits; i++, at += sort->ncolumns)
 	{
-		known = key->values[sort->words[(Size) sort->nrows * sort->nkeys + (key - sort->keys)]];
-		/* compressed, or of another header, it has another size */
-		if (datumGetSize(known, false, attr->attlen) == datumGetSize(value, false, attr->attlen))
-			return known;
+		if (sort->isnull[at] ||
+			(key != NULL && sort->values[at] == key->values[key->numbers[sort->nrows + i]]))
+			continue;
+		sort->values[at] = datumCopy(sort->values[at], false, attr->attlen);
+		fits = !is_too_large(sort, sort->nrows + n);
 	}
-	return datumCopy(value, false, attr->attlen);
+	MemoryContextSwitchTo(old);
+	return fits;
 }
 
 void
-gj_host_sort_put(GjHostSort *sort, TupleTableSlot *slot)
+gj_host_sort_put(GjHostSort *sort, uint32 n)
 {
-	uint32		row = sort->nrows;
-	Datum	   *values;
-	bool	   *isnull;
-	MemoryContext old;
+	bool		fits = true;
 
 	if (sort->tuplesort != NULL)
 	{
-		tuplesort_puttupleslot(sort->tuplesort, slot);
+		sort_natively(sort, n);
 		return;
 	}
-	if (row == sort->room)
-		grow(sort);
-	for (int k = 0; k < sort->nkeys; k++)
+	for (int k = 0; k < sort->nkeys && fits; k++)
 	{
 		Key		   *key = &sort->keys[k];
-		Datum		value = slot->tts_values[key->attno - 1];
-		uint64	   *word = &sort->words[(Size) row * sort->nkeys + k];
 
-		if (slot->tts_isnull[key->attno - 1])
-			key->has_nulls = true;
+		if (key->is_word)
+			note_words(sort, key, n);
 		else
-			*word = key->is_word ? order_word(key->type, value) : value_number(sort, key, value);
+			fits = note_numbers(sort, key, n);
 	}
-	values = &sort->values[(Size) row * sort->ncolumns];
-	isnull = &sort->isnull[(Size) row * sort->ncolumns];
-	old = MemoryContextSwitchTo(sort->ranks_cxt);
-	for (int i = 0; i < sort->ncolumns; i++)
-	{
-		isnull[i] = slot->tts_isnull[i];
-		values[i] = isnull[i] ? (Datum) 0 : copy_value(sort, i, slot->tts_values[i]);
-	}
-	MemoryContextSwitchTo(old);
-	sort->nrows++;
-	if (is_too_much(sort))
-		hand_over(sort, slot);
+	for (int i = 0; i < sort->ncolumns && fits; i++)
+		fits = copy_values(sort, i, n);
+	sort->nrows += n;
+	if (!fits || is_too_large(sort, sort->nrows) || has_too_many_values(sort, n))
+		hand_over(sort);
 }
 
 static inline bool
@@ -472,74 +638,71 @@ make_ranks(Key *key)
 			rank++;
 		ranks[order[i]] = rank;
 	}
+	key->min = 0;
+	key->max = rank;
 	pfree(order);
 	return ranks;
 }
 
-/* Puts ranks in the place of numbers, and finds out how many bits a key takes. */
+/* Takes bits for a value, from the highest ones of a word on. */
 static void
-measure_key(GjHostSort *sort, int k)
+take_bits(GjHostSort *sort, int *nfree, int nbits, int *word, int *shift)
 {
-	Key		   *key = &sort->keys[k];
-	uint32	   *ranks = key->is_word ? NULL : make_ranks(key);
-
-	for (uint32 row = 0; row < sort->nrows; row++)
+	if (nbits > *nfree)
 	{
-		uint64	   *word = &sort->words[(Size) row * sort->nkeys + k];
-
-		if (is_null(sort, row, key))
-			continue;
-		if (ranks)
-			*word = ranks[*word];
-		key->min = Min(key->min, *word);
-		key->max = Max(key->max, *word);
+		sort->nwords++;
+		*nfree = 64;
 	}
-	if (key->min > key->max)
-		key->min = key->max;	/* NULLs only */
-	key->nbits = key->min == key->max ? 0 : pg_leftmost_one_pos64(key->max - key->min) + 1;
-	if (ranks)
-		pfree(ranks);
+	*nfree -= nbits;
+	*word = sort->nwords - 1;
+	*shift = *nfree;
 }
 
-/* Words of a row while they are filled, from the highest bit on. */
-typedef struct Packer
-{
-	uint64	   *words;
-	int			nwords;			/* begun */
-	int			nfree;			/* bits of the last one */
-} Packer;
-
-static inline void
-pack(Packer *packer, uint64 value, int nbits)
-{
-	if (nbits == 0)
-		return;
-	if (nbits > packer->nfree)
-	{
-		packer->words[packer->nwords++] = 0;
-		packer->nfree = 64;
-	}
-	packer->nfree -= nbits;
-	packer->words[packer->nwords - 1] |= value << packer->nfree;
-}
-
-/* Packs the keys of a row; returns the number of words. */
+/* Decides where the bits of each key lie; returns the number of free ones in the last word. */
 static int
-pack_row(const GjHostSort *sort, uint32 row, uint64 *words)
+place_keys(GjHostSort *sort)
 {
-	Packer		packer = {.words = words};
+	int			nfree = 0;
 
+	sort->nwords = 0;
 	for (int k = 0; k < sort->nkeys; k++)
 	{
-		const Key  *key = &sort->keys[k];
-		bool		null = is_null(sort, row, key);
-		uint64		word = sort->words[(Size) row * sort->nkeys + k];
+		Key		   *key = &sort->keys[k];
 
+		if (key->min > key->max)
+			key->min = key->max;	/* NULLs only */
+		key->nbits = key->min == key->max ? 0 : pg_leftmost_one_pos64(key->max - key->min) + 1;
 		if (key->has_nulls)
-			pack(&packer, null != key->nulls_first, 1);
-		pack(&packer, null ? 0 : key->descending ? key->max - word : word - key->min, key->nbits);
+			take_bits(sort, &nfree, 1, &key->null_word, &key->null_shift);
+		if (key->nbits > 0)
+			take_bits(sort, &nfree, key->nbits, &key->word, &key->shift);
 	}
-	return packer.nwords;
+	return nfree;
+}
+
+/* Packs a key of all rows into their words. */
+static void
+pack_key(GjHostSort *sort, const Key *key, const uint32 *ranks)
+{
+	for (uint32 row = 0; row < sort->nrows; row++)
+	{
+		uint64	   *words = &sort->words[(Size) row * sort->nwords];
+		uint64		word;
+
+		gj_sort_interrupts(row);
+		if (key->has_nulls && is_null(sort, row, key))
+		{
+			words[key->null_word] |= (uint64) !key->nulls_first << key->null_shift;
+			continue;
+		}
+		if (key->has_nulls)
+			words[key->null_word] |= (uint64) key->nulls_first << key->null_shift;
+		if (key->nbits == 0)
+			continue;
+		word = ranks != NULL ? ranks[key->numbers[row]] :
+			order_word(key->type, sort->values[(Size) row * sort->ncolumns + key->attno - 1]);
+		words[key->word] |= (key->descending ? key->max - word : word - key->min) << key->shift;
+	}
 }
 
 static inline int
@@ -567,30 +730,77 @@ compare_items(const SortItem *a, const SortItem *b, const GjHostSort *sort)
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
+/*
+ * Sorts rows of one word each, whose lowest bits have room for the number of the row.  Returns their
+ * order, which takes the place of the words.
+ */
+static uint32 *
+sort_words(GjHostSort *sort, int low, int row_bits)
+{
+	uint64		mask = (UINT64CONST(1) << row_bits) - 1;
+	uint64	   *words = sort->words;
+	uint32	   *order;
+
+	for (uint32 row = 0; row < sort->nrows; row++)
+		words[row] |= row;
+	words = gj_sort_by_digits(words, sort->nrows, low);
+	order = (uint32 *) words;
+	for (uint32 i = 0; i < sort->nrows; i++)
+		order[i] = words[i] & mask;
+	return order;
+}
+
+/* Sorts rows by comparing their words; returns their order. */
+static uint32 *
+sort_rows(GjHostSort *sort)
+{
+	SortItem   *items = palloc_extended(sizeof(SortItem) * (Size) sort->nrows, MCXT_ALLOC_HUGE);
+	uint32	   *order = (uint32 *) items;
+
+	for (uint32 row = 0; row < sort->nrows; row++)
+		items[row] = (SortItem) {.word = sort->words[(Size) row * sort->nwords],.row = row};
+	sort_items(items, sort->nrows, sort);
+	for (uint32 i = 0; i < sort->nrows; i++)
+		order[i] = items[i].row;
+	pfree(sort->words);
+	return order;
+}
+
+/* Packs the keys of all rows; their ranks and numbers are not needed any more. */
+static void
+pack_keys(GjHostSort *sort, uint32 **ranks)
+{
+	sort->words = palloc_extended(sizeof(uint64) * (Size) sort->nrows * Max(sort->nwords, 1),
+								  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	for (int k = 0; k < sort->nkeys; k++)
+	{
+		pack_key(sort, &sort->keys[k], ranks[k]);
+		if (ranks[k] == NULL)
+			continue;
+		pfree(ranks[k]);
+		pfree(sort->keys[k].numbers);
+	}
+}
+
 static void
 sort_by_ranks(GjHostSort *sort)
 {
-	/* a key and its bit for NULL can begin a word each */
-	uint64	   *packed = palloc(sizeof(uint64) * 2 * sort->nkeys);
-	uint64	   *words;
+	uint32	  **ranks = palloc0(sizeof(uint32 *) * sort->nkeys);
+	int			row_bits = pg_leftmost_one_pos32(sort->nrows | 1) + 1;
+	int			nfree;
 
 	for (int k = 0; k < sort->nkeys; k++)
-		measure_key(sort, k);
-	sort->nwords = sort->nrows > 0 ? pack_row(sort, 0, packed) : 0;
-	words = palloc_extended(sizeof(uint64) * ((Size) sort->nrows * sort->nwords + 1),
-							MCXT_ALLOC_HUGE);
-	sort->items = palloc_extended(sizeof(SortItem) * ((Size) sort->nrows + 1), MCXT_ALLOC_HUGE);
-	for (uint32 row = 0; row < sort->nrows; row++)
-	{
-		memset(packed, 0, sizeof(uint64));
-		pack_row(sort, row, packed);
-		memcpy(&words[(Size) row * sort->nwords], packed, sizeof(uint64) * sort->nwords);
-		sort->items[row] = (SortItem) {.word = packed[0],.row = row};
-	}
-	if (sort->words)
-		pfree(sort->words);
-	sort->words = words;
-	sort_items(sort->items, sort->nrows, sort);
+		if (!sort->keys[k].is_word)
+			ranks[k] = make_ranks(&sort->keys[k]);
+	nfree = place_keys(sort);
+	pack_keys(sort, ranks);
+	pfree(ranks);
+	if (sort->nwords == 0)
+		sort->order = sort_words(sort, 64, row_bits);
+	else if (sort->nwords == 1 && row_bits <= nfree)
+		sort->order = sort_words(sort, nfree, row_bits);
+	else
+		sort->order = sort_rows(sort);
 }
 
 void
@@ -612,19 +822,26 @@ gj_host_sort_perform(GjHostSort *sort, GjHostSortStats *stats)
 }
 
 bool
-gj_host_sort_next(GjHostSort *sort, TupleTableSlot *slot)
+gj_host_sort_next(GjHostSort *sort, const int *columns, int n, TupleTableSlot *slot)
 {
 	if (sort->tuplesort == NULL)
 	{
 		if (sort->next == sort->nrows)
 			return false;
-		store_row(sort, sort->items[sort->next++].row, slot);
+		if (sort->nrows - sort->next > AHEAD_ROWS)
+		{
+			Size		ahead = (Size) sort->order[sort->next + AHEAD_ROWS] * sort->ncolumns;
+
+			__builtin_prefetch(&sort->values[ahead]);
+			__builtin_prefetch(&sort->isnull[ahead]);
+		}
+		store_row(sort, sort->order[sort->next++], columns, n, slot);
 		return true;
 	}
 	if (!tuplesort_gettupleslot(sort->tuplesort, true, false, sort->sorted, NULL))
 		return false;
 	slot_getallattrs(sort->sorted);
-	store_values(sort, sort->sorted->tts_values, sort->sorted->tts_isnull, slot);
+	store_values(sort->sorted->tts_values, sort->sorted->tts_isnull, columns, n, slot);
 	return true;
 }
 
@@ -633,6 +850,7 @@ gj_host_sort_end(GjHostSort *sort)
 {
 	if (sort->tuplesort != NULL)
 	{
+		ExecDropSingleTupleTableSlot(sort->passing);
 		ExecDropSingleTupleTableSlot(sort->sorted);
 		tuplesort_end(sort->tuplesort);
 	}

@@ -10,6 +10,14 @@
 
 typedef struct GjHostSort GjHostSort;
 
+/* Rows in memory, one after the other: `ncolumns` values each. */
+typedef struct GjRowBlock
+{
+	int			ncolumns;
+	Datum	   *values;
+	bool	   *isnull;
+} GjRowBlock;
+
 /* What EXPLAIN ANALYZE tells of a sort. */
 typedef struct GjHostSortStats
 {
@@ -24,16 +32,21 @@ extern bool gj_is_word_order(Oid operator);
 
 /*
  * Begins to sort rows of `desc` by `keys`, a list of GjHostSortKey lists.  The first `ncolumns`
- * attributes are filled.  Memory is a child of the current context, and lives until
- * gj_host_sort_end().
+ * attributes are filled.  At least `expected` rows will come.  Memory is a child of the current
+ * context, and lives until gj_host_sort_end().
  */
-extern GjHostSort *gj_host_sort_begin(TupleDesc desc, int ncolumns, List *keys);
-/* Takes a copy of a row in a virtual slot, whose values may be gone afterwards. */
-extern void gj_host_sort_put(GjHostSort *sort, TupleTableSlot *slot);
+extern GjHostSort *gj_host_sort_begin(TupleDesc desc, int ncolumns, List *keys, uint32 expected);
+/* Where the next n rows are to be stored; all values are NULL so far. */
+extern GjRowBlock gj_host_sort_reserve(GjHostSort *sort, uint32 n);
+/* Takes the first n of them in, and copies what their values refer to. */
+extern void gj_host_sort_put(GjHostSort *sort, uint32 n);
 /* Sorts all rows that were put. */
 extern void gj_host_sort_perform(GjHostSort *sort, GjHostSortStats *stats);
-/* Stores the next row in a virtual slot of `desc`; false at the end. */
-extern bool gj_host_sort_next(GjHostSort *sort, TupleTableSlot *slot);
+/*
+ * Stores n columns of the next row in a virtual slot: `columns`, from 0; NULL: the first ones.
+ * False at the end.
+ */
+extern bool gj_host_sort_next(GjHostSort *sort, const int *columns, int n, TupleTableSlot *slot);
 extern void gj_host_sort_end(GjHostSort *sort);
 
 #endif							/* GJ_HOST_SORT_H */

@@ -27,6 +27,9 @@
 #include "plan/join_path.h"
 #include "preload.h"
 
+/* So many rows are taken in at once that are to be sorted. */
+#define TAKEN_ROWS	256
+
 static const CustomExecMethods gj_join_exec_methods;
 
 static Node *
@@ -82,6 +85,25 @@ unpack_plan(GjScanState *state, CustomScan *cscan)
 		state->makes_values |= lfirst_int(lc) != GJ_ATTRIBUTE_PLAIN;
 }
 
+/* The output, from 0, of each attribute of the result, where each is one; else NULL. */
+static int *
+picked_outputs(const GjScanState *state)
+{
+	List	   *targets = state->css.ss.ps.plan->targetlist;
+	int		   *outputs = palloc(sizeof(int) * Max(list_length(targets), 1));
+	ListCell   *lc;
+
+	foreach(lc, targets)
+	{
+		Var		   *var = (Var *) lfirst_node(TargetEntry, lc)->expr;
+
+		if (!IsA(var, Var) || var->varno != INDEX_VAR || var->varattno > state->noutputs)
+			return NULL;
+		outputs[foreach_current_index(lc)] = var->varattno - 1;
+	}
+	return outputs;
+}
+
 /*
  * If the projection does no more than to pick columns of the output, rows can go into
  * the result slot at once.
@@ -90,25 +112,19 @@ static void
 find_emit_slot(GjScanState *state)
 {
 	PlanState  *ps = &state->css.ss.ps;
-	int		   *outputs;
-	ListCell   *lc;
+	int		   *outputs = ps->ps_ProjInfo == NULL ? NULL : picked_outputs(state);
 
 	state->emit_slot = state->css.ss.ss_ScanTupleSlot;
-	if (ps->ps_ProjInfo == NULL || ps->qual != NULL || state->makes_values ||
-		state->host_sort_keys != NIL ||
-		state->template->output != GJ_OUTPUT_ROWS)
+	if (outputs == NULL)
 		return;
-	outputs = palloc(sizeof(int) * Max(list_length(ps->plan->targetlist), 1));
-	foreach(lc, ps->plan->targetlist)
+	if (state->host_sort_keys != NIL)
+		state->sorted_outputs = outputs;
+	else if (ps->qual == NULL && !state->makes_values &&
+			 state->template->output == GJ_OUTPUT_ROWS)
 	{
-		Var		   *var = (Var *) lfirst_node(TargetEntry, lc)->expr;
-
-		if (!IsA(var, Var) || var->varno != INDEX_VAR || var->varattno > state->noutputs)
-			return;
-		outputs[foreach_current_index(lc)] = var->varattno - 1;
+		state->emit_outputs = outputs;
+		state->emit_slot = ps->ps_ProjInfo->pi_state.resultslot;
 	}
-	state->emit_outputs = outputs;
-	state->emit_slot = ps->ps_ProjInfo->pi_state.resultslot;
 }
 
 /* RT index of the relation whose tables a source reads. */
@@ -866,39 +882,47 @@ next_made(GjScanState *state)
 	return slot;
 }
 
+/* Starts the run or goes on to its next batch; falls back or ends where there is none. */
+static void
+advance(GjScanState *state)
+{
+	switch (state->phase)
+	{
+		case GJ_SCAN_START:
+			start_run(state);
+			break;
+		case GJ_SCAN_STREAM:
+		case GJ_SCAN_SPOOL:
+			if (!(state->phase == GJ_SCAN_STREAM ? next_streamed_batch(state) :
+				  next_spooled_batch(state)) && state->phase == GJ_SCAN_END)
+				end_run(state);
+			break;
+		default:
+			break;
+	}
+}
+
 /* The next row of the join, in the scan slot or in emit_slot; NULL at the end. */
 static TupleTableSlot *
 next_row(GjScanState *state)
 {
 	for (;;)
 	{
-		switch (state->phase)
+		bool		starts = state->phase == GJ_SCAN_START;
+
+		if (state->phase == GJ_SCAN_FALLBACK)
+			return next_fallback_row(state);
+		if (state->phase == GJ_SCAN_END)
+			return NULL;
+		if (state->emitter.next < state->emitter.nrows)
+			return state->makes_values ? next_made(state) :
+				gj_emit_row(&state->emitter, state->emit_slot);
+		advance(state);
+		/* the one row of aggregates is in the slot already */
+		if (starts && is_one_row(state) && state->phase == GJ_SCAN_SPOOL)
 		{
-			case GJ_SCAN_START:
-				start_run(state);
-				/* the one row of aggregates is in the slot already */
-				if (is_one_row(state) && state->phase == GJ_SCAN_SPOOL)
-				{
-					state->phase = GJ_SCAN_END;
-					return state->css.ss.ss_ScanTupleSlot;
-				}
-				break;
-			case GJ_SCAN_STREAM:
-			case GJ_SCAN_SPOOL:
-				if (state->emitter.next < state->emitter.nrows && state->makes_values)
-					return next_made(state);
-				if (state->emitter.next < state->emitter.nrows)
-					return gj_emit_row(&state->emitter, state->emit_slot);
-				if (state->phase == GJ_SCAN_STREAM ? next_streamed_batch(state) :
-					next_spooled_batch(state))
-					break;
-				if (state->phase == GJ_SCAN_END)
-					end_run(state);
-				break;
-			case GJ_SCAN_FALLBACK:
-				return next_fallback_row(state);
-			case GJ_SCAN_END:
-				return NULL;
+			state->phase = GJ_SCAN_END;
+			return state->css.ss.ss_ScanTupleSlot;
 		}
 	}
 }
@@ -918,41 +942,95 @@ passes(GjScanState *state, TupleTableSlot *slot)
 	return false;
 }
 
+/* Puts a row of a block into the scan slot. */
+static TupleTableSlot *
+row_to_slot(GjScanState *state, const GjRowBlock *block)
+{
+	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
+
+	ExecClearTuple(slot);
+	memcpy(slot->tts_values, block->values, sizeof(Datum) * block->ncolumns);
+	memcpy(slot->tts_isnull, block->isnull, sizeof(bool) * block->ncolumns);
+	return ExecStoreVirtualTuple(slot);
+}
+
+/* Takes in some of the rows of the batch, those that pass, to be sorted. */
+static void
+take_rows(GjScanState *state)
+{
+	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	uint32		n = Min(state->emitter.nrows - state->emitter.next, TAKEN_ROWS);
+	bool		singly = state->css.ss.ps.qual != NULL || state->computed != NIL;
+	GjRowBlock	block;
+	MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
+
+	/* what PostgreSQL computes of a row can take any memory */
+	if (singly)
+		n = 1;
+	if (state->host_sort == NULL)
+		state->host_sort = gj_host_sort_begin(desc, state->noutputs, state->host_sort_keys,
+											  state->emitter.nrows);
+	block = gj_host_sort_reserve(state->host_sort, n);
+	MemoryContextSwitchTo(state->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory);
+	if (gj_emit_block(&state->emitter, is_grouped(state) ? state->agg_finals : NIL, desc, n,
+					  &block) != GJ_OK)
+		elog(ERROR, "result of an aggregate is out of range");
+	if (singly)
+	{
+		TupleTableSlot *slot = row_to_slot(state, &block);
+
+		compute_attributes(state, slot);
+		memcpy(block.values, slot->tts_values, sizeof(Datum) * block.ncolumns);
+		memcpy(block.isnull, slot->tts_isnull, sizeof(bool) * block.ncolumns);
+		if (!passes(state, slot))
+			n = 0;
+	}
+	gj_host_sort_put(state->host_sort, n);
+	MemoryContextSwitchTo(old);
+}
+
+/* The next of the sorted rows, in the scan slot or in the result slot; NULL at the end. */
+static TupleTableSlot *
+sorted_row(GjScanState *state)
+{
+	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
+	int			n = state->noutputs;
+
+	if (state->sorted_outputs)
+	{
+		slot = state->css.ss.ps.ps_ProjInfo->pi_state.resultslot;
+		n = slot->tts_tupleDescriptor->natts;
+	}
+	return state->host_sort != NULL &&
+		gj_host_sort_next(state->host_sort, state->sorted_outputs, n, slot) ? slot : NULL;
+}
+
 /*
- * The next row in the order that the backend makes, in the scan slot; NULL at the end.  The first
- * one is asked for when all have been taken in.  The native plan has the order by itself.
+ * The next row in the order that the backend makes; NULL at the end.  The first one is asked for
+ * when all have been taken in.  The native plan has the order by itself.
  */
 static TupleTableSlot *
 next_sorted_row(GjScanState *state)
 {
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
-	TupleTableSlot *slot;
-	MemoryContext old;
-
+	Assert(!is_one_row(state));
 	while (!state->is_sorted)
 	{
 		CHECK_FOR_INTERRUPTS();
-		ResetExprContext(econtext);
-		slot = next_row(state);
-		if (slot != NULL && state->phase == GJ_SCAN_FALLBACK)
-			return slot;
-		if (slot != NULL && !passes(state, slot))
-			continue;
-		old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
-		if (slot != NULL && state->host_sort == NULL)
-			state->host_sort = gj_host_sort_begin(slot->tts_tupleDescriptor,
-												  state->noutputs, state->host_sort_keys);
-		MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
-		if (slot != NULL)
-			gj_host_sort_put(state->host_sort, slot);
-		else if (state->host_sort != NULL)
-			gj_host_sort_perform(state->host_sort, &state->sort_stats);
-		MemoryContextSwitchTo(old);
-		if (slot == NULL)
+		ResetExprContext(state->css.ss.ps.ps_ExprContext);
+		if (state->phase == GJ_SCAN_FALLBACK)
+			return next_fallback_row(state);
+		if (state->phase == GJ_SCAN_END)
+		{
+			if (state->host_sort != NULL)
+				gj_host_sort_perform(state->host_sort, &state->sort_stats);
 			state->is_sorted = true;
+		}
+		else if (state->emitter.next < state->emitter.nrows)
+			take_rows(state);
+		else
+			advance(state);
 	}
-	slot = state->css.ss.ss_ScanTupleSlot;
-	return state->host_sort != NULL && gj_host_sort_next(state->host_sort, slot) ? slot : NULL;
+	return sorted_row(state);
 }
 
 static TupleTableSlot *

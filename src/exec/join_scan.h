@@ -76,6 +76,7 @@ typedef struct GjScanState
 	List	   *host_sort_keys; /* see GjHostSortKey; NIL: rows are returned as they come */
 	GjHostSort *host_sort;		/* of the rows that were taken in; NULL: there are none */
 	bool		is_sorted;		/* all of them were */
+	int		   *sorted_outputs; /* of each result attribute, if rows go into the result slot */
 
 	PlanState  *fallback;		/* the native plan; NULL: a stage has none */
 	GjFailure	failure;		/* why the last run fell back; GJ_OK if it did not */
