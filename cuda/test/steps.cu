@@ -492,8 +492,9 @@ make_unique(Random &random, Case &c, uint32_t s)
 static void
 test_unique(const Device &device, Random &random, Slot &in, Slot &out)
 {
-	static const GjJoinType types[] = {GJ_JOIN_INNER, GJ_JOIN_LEFT, GJ_JOIN_SEMI, GJ_JOIN_ANTI};
-	const int rounds = quick ? 30 : 100;
+	static const GjJoinType types[] = {GJ_JOIN_INNER, GJ_JOIN_LEFT,  GJ_JOIN_SEMI,
+									   GJ_JOIN_ANTI,  GJ_JOIN_RIGHT, GJ_JOIN_FULL};
+	const int rounds = quick ? 40 : 150;
 
 	for (int i = 0; i < rounds; i++)
 	{
@@ -512,7 +513,7 @@ test_unique(const Device &device, Random &random, Slot &in, Slot &out)
 		}
 		for (uint32_t s = 1; s < nsources; s++)
 		{
-			Shape shape = random_shape(random, types[random() % 4], GJ_JOIN_HASH);
+			Shape shape = random_shape(random, types[random() % 6], GJ_JOIN_HASH);
 
 			if (random() % 3)
 				shape.nkeys = 1;

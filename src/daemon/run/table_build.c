@@ -97,10 +97,8 @@ gj_table_build(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 	GJ_TRY(gj_build_keys(run, build, rs, &keys));
 	if (!take_estimate(work->lease, build_bytes(rs, build->nrows), &spare, &taken))
 		return GJ_OUT_OF_MEMORY;
-	/* rows that have no match are found by their places in a table that has them in one row */
 	if (rs->join->hashes)
 		status = work->ops->tables->hash_build(work->queue, &keys, build->rowid.memory,
-									   gj_step_makes_rows(rs->step) ? 0 :
 									   (uint64_t) build->nrows * GJ_DIRECT_BYTES + spare,
 									   stop, arg, &rs->table);
 	else
