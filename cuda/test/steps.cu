@@ -505,6 +505,8 @@ test_unique(const Device &device, Random &random, Slot &in, Slot &out)
 
 		c.alive = {0};
 		c.program.capacity = 5000;
+		/* where many are expected, build sides are put into order, and groups made beforehand */
+		c.program.probe_rows = random() % 2 ? nouter : 0;
 		add_source(random, c, 0, nouter, random() % 2 * 0.1, 150, 0);
 		for (uint32_t s = 1; s < nsources; s++)
 		{
@@ -519,6 +521,12 @@ test_unique(const Device &device, Random &random, Slot &in, Slot &out)
 				shape.nkeys = 1;
 			if (random() % 2)
 				shape.filter = false;
+			/* all rows of the last build side come out */
+			if (i % 4 == 1 && s == nsources - 1)
+			{
+				shape.type = random() % 2 ? GJ_JOIN_RIGHT : GJ_JOIN_FULL;
+				shape.filter = false;
+			}
 			add_step(random, c, shape, s);
 		}
 		c.name += " unique";

@@ -163,7 +163,7 @@ order_column(GjWork *work, const GjHashTable *table, GjBuffer *column, GjBuffer 
  * Rows of a side in the order of its keys need no table, if every key between the least and the
  * greatest has a row: a probe then reads a value where it would have read where it is.  That is
  * worth a pass over the side if there are as many probe rows.  Without memory for it all stays as
- * it is.
+ * it is.  Where the rows have flags, those of several devices are put together by row ids.
  */
 static GjStatus
 order_side(GjRun *run, uint32_t source, GjRunStep *rs)
@@ -176,7 +176,7 @@ order_side(GjRun *run, uint32_t source, GjRunStep *rs)
 	GjStatus	status;
 
 	if (table->kind != GJ_TABLE_DIRECT || table->nslots != table->nrows ||
-		table->nrows != relation->nrows || relation->borrowed ||
+		table->nrows != relation->nrows || relation->borrowed || gj_step_makes_rows(rs->step) ||
 			run->sources[0].nrows_hint < relation->nrows)
 		return GJ_OK;
 	status = reserve_columns(work, relation, columns);

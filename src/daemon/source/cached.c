@@ -78,8 +78,8 @@ write_expr(const GjRun *run, uint32_t first_column, int32_t e, GjKeyWriter *key)
 }
 
 /*
- * Columns, which of them are read later, filter, the part of an exchange, the keys of the step, and
- * all constants of the program.
+ * Columns, which of them are read later, filter, the part of an exchange, the keys of the step,
+ * whether its rows must keep their ids (run/table_build.c), and all constants of the program.
  */
 static void
 write_key(const GjRun *run, uint32_t s, const GjStep *step, GjKeyWriter *key)
@@ -87,7 +87,8 @@ write_key(const GjRun *run, uint32_t s, const GjStep *step, GjKeyWriter *key)
 	const GjSource *source = &run->sources[s];
 	const GjRunResident *resident = &run->intake->resident[s];
 	/* of probe rows nothing is built */
-	const uint8_t how[] = {s > 0, s > 0 ? step->algorithm : 0, step->nkeys};
+	const uint8_t how[] = {s > 0, s > 0 ? step->algorithm : 0, step->nkeys,
+	s > 0 && gj_step_makes_rows(step)};
 	uint32_t	first_key = s > 0 ? step->build_keys : step->probe_keys;
 	uint32_t	part[2];
 
