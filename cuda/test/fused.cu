@@ -228,8 +228,8 @@ Fused::make_plan()
 	plan.ncolumns = NCOLUMNS;
 	plan.nprobe_columns = NOUTER;
 	plan.nsteps = 2;
-	plan.nregisters = has_code ? 2 : 0;
-	plan.filter = condition(GJ_OP_LT_I, FILTER, -1, LESS_THAN, code_rows);
+	plan.filter = condition(GJ_OP_LT_I, FILTER, -1, LESS_THAN, code_rows || random() % 3 == 0);
+	plan.nregisters = has_code || plan.filter.form == GJ_FUSED_CODE ? 2 : 0;
 	plan.steps[0].join_type = (uint8_t) type;
 	plan.steps[0].source = 1;
 	plan.steps[0].nkeys = (uint8_t) nkeys;
