@@ -205,13 +205,13 @@ launch_select(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const
 	return GJ_OK;
 }
 
-/* True if a stage has conditions or keys that only gj_eval can compute. */
+/* True if some steps have conditions or keys that only gj_eval can compute. */
 static bool
-needs_code(const GjFusedPlan *plan, const Stage &stage)
+steps_need_code(const GjFusedPlan *plan, uint32_t first, uint32_t end)
 {
-	bool needs = stage.from.n == NULL && plan->filter.form == GJ_FUSED_CODE;
+	bool needs = false;
 
-	for (uint32_t s = stage.first; s < stage.end; s++)
+	for (uint32_t s = first; s < end; s++)
 	{
 		const GjFusedStep *step = &plan->steps[s];
 
@@ -220,6 +220,38 @@ needs_code(const GjFusedPlan *plan, const Stage &stage)
 			needs |= plan->exprs[step->first_key + k].form == GJ_FUSED_CODE;
 	}
 	return needs;
+}
+
+/* The same of a stage. */
+static bool
+needs_code(const GjFusedPlan *plan, const Stage &stage)
+{
+	return (stage.from.n == NULL && plan->filter.form == GJ_FUSED_CODE) ||
+		   steps_need_code(plan, stage.first, stage.end);
+}
+
+/* The same of what comes out: aggregates and groups. */
+static bool
+output_needs_code(const GjFusedPlan *plan)
+{
+	bool needs = false;
+
+	for (uint32_t a = 0; a < plan->naggregates; a++)
+		needs |= plan->exprs[plan->aggregate_expr[a]].form == GJ_FUSED_CODE;
+	for (uint32_t k = 0; k < plan->ngroup_keys; k++)
+		needs |= plan->exprs[plan->group_expr[k]].form == GJ_FUSED_CODE;
+	return needs;
+}
+
+/*
+ * True if nothing but the filter needs gj_eval, and steps follow: behind a list, their kernel has
+ * several tuples of a thread under way.
+ */
+static bool
+only_filter_needs_code(const GjFusedPlan *plan)
+{
+	return plan->filter.form == GJ_FUSED_CODE && plan->nsteps > 0 &&
+		   !steps_need_code(plan, 0, plan->nsteps) && !output_needs_code(plan);
 }
 
 static GjStatus
@@ -346,6 +378,7 @@ choose_cuts(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_
 	*cuts = 0;
 	if (nrows < queue->device->fused_sample || !may_cut(plan, groups))
 		return GJ_OK;
+	*cuts = only_filter_needs_code(plan);
 	/* each run has marks of its own */
 	memcpy(&key, plan, sizeof(key));
 	for (uint32_t s = 0; s < plan->nsteps; s++)
@@ -364,8 +397,8 @@ choose_cuts(GjQueue *queue, const GjFusedPlan *plan, const Input &input, uint64_
 	before = (double) sampled;
 	for (uint32_t s = 0; s <= plan->nsteps; s++)
 	{
-		if ((s == plan->nsteps && groups == NULL) ||
-			(double) counts[s] > before * queue->device->fused_cut)
+		if (!(*cuts >> s & 1) && ((s == plan->nsteps && groups == NULL) ||
+								  (double) counts[s] > before * queue->device->fused_cut))
 			continue;
 		*cuts |= 1u << s;
 		before = (double) counts[s];
@@ -444,6 +477,7 @@ launch_all(GjQueue *queue, const GjFusedPlan *plan, const Plain *plain, const In
 		   uint64_t nrows, uint64_t list_bytes, const GjGroups *groups, const Missed &missed)
 {
 	const bool only_marks = groups == NULL && plan->naggregates == 0;
+	GjFusedPlan without;
 	Stage stage = {};
 	uint32_t cuts = 0;
 	void *partial;
@@ -461,6 +495,12 @@ launch_all(GjQueue *queue, const GjFusedPlan *plan, const Plain *plain, const In
 	GJ_TRY(run_stages(queue, plan, plain, input, nrows, list_bytes, cuts, &stage));
 	if (only_marks)
 		return select_tuples(queue, plan, input, stage, {}, 1);
+	if (plan->nregisters > 0 && !needs_code(plan, stage) && !output_needs_code(plan))
+	{
+		without = *plan;
+		without.nregisters = 0;
+		plan = &without;
+	}
 	if (groups == NULL)
 		return plan->nregisters > 0 ? launch_for_size<true>(queue, plan, input, stage)
 									: launch_for_size<false>(queue, plan, input, stage);

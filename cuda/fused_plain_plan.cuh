@@ -95,8 +95,9 @@ plain_steps(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart 
 		PlainStep *to = &plain->step[s];
 
 		if (step->table.kind == GJ_TABLE_NONE || step->table.nslots > UINT32_MAX ||
-			step->nkeys != 1 || step->join_type == GJ_JOIN_LEFT || gj_fused_ends(step->join_type) ||
-			step->residual.form != GJ_FUSED_NONE || step->filter.form != GJ_FUSED_NONE)
+			step->nkeys != 1 || gj_fused_keeps_all(step->join_type) ||
+			gj_fused_marks(step->join_type) || step->residual.form != GJ_FUSED_NONE ||
+			step->filter.form != GJ_FUSED_NONE)
 			return false;
 		if (key->form != GJ_FUSED_SIMPLE || key->a < 0 || key->slot_a != 0 ||
 			!plain_operand(plan, columns, parts, nparts, key->a, 0, 0, &to->key))

@@ -731,7 +731,7 @@ join_step(const GjFusedPlan &plan, uint32_t s, Tuples<R> &t, uint32_t wanted)
 
 	if (gj_fused_ends(step.join_type))
 		return 0;
-	if (step.join_type != GJ_JOIN_LEFT)
+	if (!gj_fused_keeps_all(step.join_type))
 		wanted &= step.join_type == GJ_JOIN_ANTI ? ~matched : matched;
 	return true_for<R, has_code>(plan, step.filter, t, wanted);
 }

@@ -315,7 +315,7 @@ GjStatus gj_mark_tuples(GjQueue *queue, const uint64_t *offset, uint32_t ntuples
 						const uint32_t *positions, uint32_t n, uint8_t *flags);
 GjStatus gj_mark_ranges(GjQueue *queue, const uint64_t *offset, const uint32_t *first, uint32_t n,
 						uint64_t *cover);
-GjStatus gj_cover_rows(GjQueue *queue, const GjHashTable *table, uint64_t *cover,
+GjStatus gj_cover_rows(GjQueue *queue, const GjHashTable *table, uint64_t *cover, uint32_t n,
 					   bool (*stop)(void *), void *arg, uint8_t *flags);
 GjStatus gj_select_flags(GjQueue *queue, const uint8_t *flags, uint32_t n, uint8_t value,
 						 uint32_t *positions, uint32_t *npositions);

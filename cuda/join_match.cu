@@ -124,23 +124,21 @@ __launch_bounds__(GJ_THREADS)
 	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
 
 	if (i < n && cover[i] > 0)
-		flags[rows[i]] = 1;
+		flags[rows ? rows[i] : i] = 1;
 }
 
 GjStatus
-gj_cover_rows(GjQueue *queue, const GjHashTable *table, uint64_t *cover, bool (*stop)(void *),
-			  void *arg, uint8_t *flags)
+gj_cover_rows(GjQueue *queue, const GjHashTable *table, uint64_t *cover, uint32_t n,
+			  bool (*stop)(void *), void *arg, uint8_t *flags)
 {
 	GJ_TRY(gj_enter(queue));
 	if (stop && stop(arg))
 		return GJ_CANCELLED;
-	if (table->nrows == 0)
+	if (n == 0)
 		return GJ_OK;
-	if (gj_table_is_direct(table))
-		return GJ_BAD_PROGRAM;
-	GJ_CUB(queue, cub::DeviceScan::InclusiveSum, cover, cover, (uint64_t) table->nrows);
-	flag_covered<<<gj_blocks(table->nrows, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
-		cover, table->rows, table->nrows, flags);
+	GJ_CUB(queue, cub::DeviceScan::InclusiveSum, cover, cover, (uint64_t) n);
+	flag_covered<<<gj_blocks(n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(cover, table->rows, n,
+																			 flags);
 	GJ_LAUNCHED(queue, "flag_covered");
 	return GJ_OK;
 }

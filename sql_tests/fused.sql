@@ -92,6 +92,34 @@ SELECT gj_same(format('SELECT count(*), sum(f.v) FROM fact f WHERE f.v < 100 AND
 SELECT gj_same('SELECT s.g, count(*) FROM fact f JOIN small s ON f.a = s.a JOIN dim d1 ON f.k = d1.k WHERE f.v > f.a AND EXISTS (SELECT FROM dim d WHERE d.many = f.k AND d.w <> d1.w)
 	AND NOT EXISTS (SELECT FROM dim d WHERE d.many = f.k AND d.w <> f.a AND d.x > 100) GROUP BY s.g') FROM generate_series(1, 2);
 
+-- right and full joins by a key that is unique in the build side: rows without a match follow; conditions of each side and of both, NULLs as keys,
+-- groups of the build side's rows, of the probe side's, of both and of none, and joins behind; by a key that is not unique: another way
+CREATE TABLE ref WITH (autovacuum_enabled = off) AS
+SELECT CASE WHEN i % 50 = 7 THEN NULL ELSE i END AS k, i AS id, i % 9 AS w, i / 2 AS twice, 'ref ' || i % 30 AS name FROM generate_series(0, 6000) i;
+VACUUM (ANALYZE, FREEZE) ref;
+SELECT gj_steps('SELECT r.k, count(f.id) FROM fact f RIGHT JOIN ref r ON f.k = r.k AND f.t NOT LIKE ''%7%'' GROUP BY r.k'), gj_steps('SELECT r.k, count(f.id) FROM fact f FULL JOIN ref r ON f.k = r.k GROUP BY r.k');
+SELECT gj_same(format('SELECT %s FROM fact f %s JOIN ref r ON f.k = r.%s %s', output, type, key, condition) || tail)
+FROM (VALUES ('r.k, count(f.id), count(*), sum(f.v)', ' GROUP BY r.k'), ('r.id, r.name, count(f.id), max(f.f)', ' GROUP BY r.id, r.name'), ('r.w, f.a, count(*), sum(r.id)', ' GROUP BY 1, 2'), ('count(*), sum(f.v), sum(r.id), count(r.k)', '')) o (output, tail),
+	unnest(ARRAY['RIGHT', 'FULL']) type, unnest(ARRAY['k', 'twice']) key, unnest(ARRAY['', 'AND f.t NOT LIKE ''%7%''', 'AND f.v > r.w * 100', 'AND r.w < 5']) condition
+WHERE type = 'RIGHT' OR condition !~ 'f.v > r.w' ORDER BY output COLLATE "C", type COLLATE "C", key COLLATE "C", condition COLLATE "C";
+SELECT gj_same(format('SELECT %s FROM fact f %s JOIN ref r ON f.k = r.k %s', output, type, more) || tail)
+FROM (VALUES ('r.w, count(f.id), sum(f.v)', ' GROUP BY r.w'), ('count(*), sum(f.v), sum(r.id)', '')) o (output, tail), unnest(ARRAY['RIGHT', 'FULL']) type,
+	unnest(ARRAY['JOIN dim d ON d.k = r.twice', 'JOIN dim d ON d.k = r.k AND d.w < 2', 'LEFT JOIN dim d ON d.k = f.a', 'RIGHT JOIN dim d ON d.k = r.twice', 'FULL JOIN dim d ON d.k = f.v', 'JOIN small s ON s.a = f.a RIGHT JOIN dim d ON d.k = r.id',
+	'WHERE r.w < 5 OR f.v IS NULL', 'WHERE NOT EXISTS (SELECT FROM dim d WHERE d.many = r.id)']) more ORDER BY output COLLATE "C", type COLLATE "C", more COLLATE "C";
+SELECT gj_same('SELECT c, count(*) FROM (SELECT r.k, count(f.id) AS c FROM fact f RIGHT JOIN ref r ON f.k = r.k AND f.t NOT LIKE ''%7%'' GROUP BY r.k) x GROUP BY c') FROM generate_series(1, 2);
+SELECT gj_same('SELECT r.id, count(f.id) AS c FROM fact f RIGHT JOIN ref r ON f.k = r.k GROUP BY r.id ORDER BY c DESC, r.id LIMIT 20') FROM generate_series(1, 2);
+SELECT gj_same('SELECT r.k, count(DISTINCT f.a), count(DISTINCT f.v), sum(f.v) FROM fact f RIGHT JOIN ref r ON f.k = r.k GROUP BY r.k');
+-- no build row, none that matches, and none that the filter leaves
+SELECT gj_same(format('SELECT r.id, count(f.id) FROM fact f %s JOIN (SELECT * FROM ref WHERE %s) r ON f.k = r.k GROUP BY r.id', type, filter)) FROM unnest(ARRAY['RIGHT', 'FULL']) type, unnest(ARRAY['k < 0', 'k > 4500', 'w < 3']) filter;
+-- what a build row's group is raises an error, whether it has a match or not
+SELECT gj_same('SELECT 100 / (r.w - 9), count(f.id) FROM fact f RIGHT JOIN ref r ON f.k = r.k GROUP BY 1');
+SELECT gj_equal('SELECT 100 / (r.id - 5500), count(f.id) FROM fact f RIGHT JOIN ref r ON f.k = r.k GROUP BY 1');
+SELECT gj_equal('SELECT r.w, sum((f.v + 5) * 2147483647) FROM fact f RIGHT JOIN ref r ON f.k = r.k GROUP BY 1');
+SET gpujoin.devices_per_query = 2;
+SELECT gj_same(format('SELECT %s FROM fact f %s JOIN ref r ON f.k = r.k AND f.t NOT LIKE ''%%7%%''', output, type) || tail)
+FROM (VALUES ('r.k, count(f.id), count(*), sum(f.v)', ' GROUP BY r.k'), ('count(*), sum(f.v), sum(r.id), count(r.k)', '')) o (output, tail), unnest(ARRAY['RIGHT', 'FULL']) type, generate_series(1, 2) again ORDER BY output COLLATE "C", type COLLATE "C", again;
+RESET gpujoin.devices_per_query;
+
 -- a join that drops most tuples comes first, by the key of another one that its own is equal to; chains of them
 CREATE TABLE few AS SELECT i * 97 AS k, i AS u FROM generate_series(0, 12000) i;
 VACUUM (ANALYZE, FREEZE) few;
@@ -104,6 +132,7 @@ SELECT gj_same('SELECT count(*), sum(h.u) FROM fact f LEFT JOIN dim d ON f.k = d
 -- what was kept gives way to a run
 SET gpujoin.device_memory_limit = '64MB';
 SELECT gj_same('SELECT f.t, d.name, count(*), sum(f.v + d.w) FROM fact f JOIN dim d USING (k) GROUP BY 1, 2') FROM generate_series(1, 2);
+SELECT gj_same('SELECT r.id, r.name, count(f.id), sum(f.v) FROM fact f RIGHT JOIN ref r ON f.k = r.k AND f.t <> ''text 7'' GROUP BY 1, 2') FROM generate_series(1, 2);
 RESET gpujoin.device_memory_limit;
 
 
@@ -144,4 +173,4 @@ CREATE TABLE wide AS SELECT 1::int8 << 40 AS a, 1::int8 << 40 AS b, NULL::int8 A
 VACUUM ANALYZE wide;
 SELECT gj_device('SELECT ' || x || ' FROM wide' || y) FROM unnest(ARRAY['sum(a * b + c)', 'sum(c + a * b)', 'sum(c * a * b)', 'sum(a * b * c)', 'sum(z * (a * b))', 'sum(z * a * b)', 'sum((9223372036854775807 + a) * c)', 'sum((9223372036854775807 + c) * a)', 'sum(a - b + c * a)'])
 	WITH ORDINALITY xs (x, i), unnest(ARRAY['', ' GROUP BY g']) y ORDER BY i, y;
-DROP TABLE fact, dim, small, few, gaps_f, gaps_d, sale, eight, wide;
+DROP TABLE fact, dim, small, ref, few, gaps_f, gaps_d, sale, eight, wide;

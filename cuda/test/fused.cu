@@ -123,7 +123,7 @@ Fused::Fused(Random &r, GjJoinType t, bool l, bool code, uint32_t rows_of_key, u
 	columns.push_back(random_column(random, GJ_INT8, 8, 1, 2000, 0.2, 200));
 	columns.push_back(random_column(random, GJ_INT4, 4, 2, 4000, 0.2, 200));
 	/* after SEMI and ANTI their side is not read */
-	if (type != GJ_JOIN_INNER && type != GJ_JOIN_LEFT)
+	if (type > GJ_JOIN_FULL)
 		arg[4] = VALUE;
 	for (const Column &c : columns)
 		program.types.push_back(c.type);
@@ -228,8 +228,8 @@ Fused::make_plan()
 	plan.ncolumns = NCOLUMNS;
 	plan.nprobe_columns = NOUTER;
 	plan.nsteps = 2;
-	plan.nregisters = has_code ? 2 : 0;
-	plan.filter = condition(GJ_OP_LT_I, FILTER, -1, LESS_THAN, code_rows);
+	plan.filter = condition(GJ_OP_LT_I, FILTER, -1, LESS_THAN, code_rows || random() % 3 == 0);
+	plan.nregisters = has_code || plan.filter.form == GJ_FUSED_CODE ? 2 : 0;
 	plan.steps[0].join_type = (uint8_t) type;
 	plan.steps[0].source = 1;
 	plan.steps[0].nkeys = (uint8_t) nkeys;
@@ -253,7 +253,7 @@ Fused::make_plan()
 	/* one condition is of terms in any plan */
 	if (!left)
 		plan.steps[1].filter = condition(GJ_OP_GT_I, INNER_2, -1, MORE_THAN, false);
-	plan.no_row = (uint16_t) ((type == GJ_JOIN_LEFT ? 1u << 1 : 0) | (left ? 1u << 2 : 0));
+	plan.no_row = (uint16_t) ((gj_fused_keeps_all(type) ? 1u << 1 : 0) | (left ? 1u << 2 : 0));
 	/* without sums of floats tuples may also go by lists */
 	plan.naggregates = random() % 2 ? 8 : 5;
 	for (uint32_t a = 0; a < 8; a++)
@@ -280,7 +280,7 @@ Fused::build(Queue &q, uint32_t i, uint32_t nkeys, uint32_t rows_of_key)
 {
 	const uint32_t nrows =
 		(uint32_t) columns[INNER + i].data.size() / columns[INNER + i].type.width;
-	const bool marks = gj_fused_ends(plan.steps[i].join_type);
+	const bool marks = gj_fused_marks(plan.steps[i].join_type);
 	Bytes null(nrows);
 	std::vector<std::vector<int64_t>> key(nkeys, std::vector<int64_t>(nrows));
 	std::vector<uint32_t> rowid(nrows);
@@ -366,7 +366,7 @@ Fused::take(uint32_t row, uint32_t rows[3], std::vector<uint64_t> *counts, Bytes
 		return false;
 	(*counts)[0]++;
 	found = join(row, &rows[1], marks);
-	if (gj_fused_ends(type) || (type != GJ_JOIN_LEFT && found == (type == GJ_JOIN_ANTI)))
+	if (gj_fused_ends(type) || (!gj_fused_keeps_all(type) && found == (type == GJ_JOIN_ANTI)))
 		return false;
 	(*counts)[1]++;
 
@@ -696,7 +696,7 @@ Fused::run(const Device &under_test)
 		  "tuples of the steps", where);
 	if (!gj_fused_ends(type))
 		run_groups(q, part, first);
-	else if (plan.steps[0].marks != NULL)
+	if (plan.steps[0].marks != NULL)
 		check(q.download(plan.steps[0].marks, marks.size()) == marks, "marked rows", where);
 }
 
@@ -704,7 +704,8 @@ void
 test_fused(const Device &device)
 {
 	static const GjJoinType types[] = {GJ_JOIN_INNER, GJ_JOIN_LEFT,       GJ_JOIN_SEMI,
-									   GJ_JOIN_ANTI,  GJ_JOIN_RIGHT_SEMI, GJ_JOIN_RIGHT_ANTI};
+									   GJ_JOIN_ANTI,  GJ_JOIN_RIGHT_SEMI, GJ_JOIN_RIGHT_ANTI,
+									   GJ_JOIN_RIGHT, GJ_JOIN_FULL};
 	Random random(31);
 
 	for (GjJoinType type : types)

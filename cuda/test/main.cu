@@ -91,7 +91,8 @@ Program::flat() const
 		{
 			const size_t s = sources.size();
 
-			sources.push_back({c, 0, capacity, s < filters.size() ? filters[s] : -1, 0, 0, 0});
+			sources.push_back({c, 0, capacity, s < filters.size() ? filters[s] : -1,
+							   s == 0 ? probe_rows : 0, 0, 0});
 		}
 		sources.back().ncolumns++;
 	}

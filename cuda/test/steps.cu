@@ -492,8 +492,9 @@ make_unique(Random &random, Case &c, uint32_t s)
 static void
 test_unique(const Device &device, Random &random, Slot &in, Slot &out)
 {
-	static const GjJoinType types[] = {GJ_JOIN_INNER, GJ_JOIN_LEFT, GJ_JOIN_SEMI, GJ_JOIN_ANTI};
-	const int rounds = quick ? 30 : 100;
+	static const GjJoinType types[] = {GJ_JOIN_INNER, GJ_JOIN_LEFT,  GJ_JOIN_SEMI,
+									   GJ_JOIN_ANTI,  GJ_JOIN_RIGHT, GJ_JOIN_FULL};
+	const int rounds = quick ? 40 : 150;
 
 	for (int i = 0; i < rounds; i++)
 	{
@@ -504,6 +505,8 @@ test_unique(const Device &device, Random &random, Slot &in, Slot &out)
 
 		c.alive = {0};
 		c.program.capacity = 5000;
+		/* where many are expected, build sides are put into order, and groups made beforehand */
+		c.program.probe_rows = random() % 2 ? nouter : 0;
 		add_source(random, c, 0, nouter, random() % 2 * 0.1, 150, 0);
 		for (uint32_t s = 1; s < nsources; s++)
 		{
@@ -512,12 +515,18 @@ test_unique(const Device &device, Random &random, Slot &in, Slot &out)
 		}
 		for (uint32_t s = 1; s < nsources; s++)
 		{
-			Shape shape = random_shape(random, types[random() % 4], GJ_JOIN_HASH);
+			Shape shape = random_shape(random, types[random() % 6], GJ_JOIN_HASH);
 
 			if (random() % 3)
 				shape.nkeys = 1;
 			if (random() % 2)
 				shape.filter = false;
+			/* all rows of the last build side come out */
+			if (i % 4 == 1 && s == nsources - 1)
+			{
+				shape.type = random() % 2 ? GJ_JOIN_RIGHT : GJ_JOIN_FULL;
+				shape.filter = false;
+			}
 			add_step(random, c, shape, s);
 		}
 		c.name += " unique";

@@ -47,6 +47,7 @@ struct Program
 	std::vector<GjStep> steps;
 	std::vector<int32_t> filters;    /* of the sources; none: -1 each */
 	uint32_t capacity = 1024;        /* rows of a chunk */
+	uint64_t probe_rows = 0;         /* that are expected; 0: not known */
 	uint32_t output_capacity = 1024; /* rows of a batch */
 	std::vector<GjGroupKey> group_keys;
 	uint32_t distinct_key = 0;

@@ -128,7 +128,7 @@ extern GjStatus gj_cpu_mark_tuples(GjQueue *queue, const uint64_t *offset, uint3
 extern GjStatus gj_cpu_mark_ranges(GjQueue *queue, const uint64_t *offset, const uint32_t *first,
 								   uint32_t n, uint64_t *cover);
 extern GjStatus gj_cpu_cover_rows(GjQueue *queue, const GjHashTable *table, uint64_t *cover,
-								  bool (*stop) (void *), void *arg, uint8_t *flags);
+								  uint32_t n, bool (*stop) (void *), void *arg, uint8_t *flags);
 extern GjStatus gj_cpu_select_flags(GjQueue *queue, const uint8_t *flags, uint32_t n,
 									uint8_t value, uint32_t *positions, uint32_t *npositions);
 extern GjStatus gj_cpu_aggregate(GjQueue *queue, const GjView *view);

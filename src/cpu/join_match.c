@@ -178,16 +178,16 @@ cover_rows_item(void *arg, uint32_t item, const GjTile *tile)
 	{
 		sum += m->cover[i];
 		if (sum > 0)
-			set_flag(&m->flags[m->rows[i]], 1);
+			set_flag(&m->flags[m->rows ? m->rows[i] : i], 1);
 	}
 }
 
 GjStatus
-gj_cpu_cover_rows(GjQueue *queue, const GjHashTable *table, uint64_t *cover,
+gj_cpu_cover_rows(GjQueue *queue, const GjHashTable *table, uint64_t *cover, uint32_t n,
 				  bool (*stop) (void *), void *arg, uint8_t *flags)
 {
-	uint32_t	nitems = gj_items(table->nrows);
-	GjMatch		m = {.rows = table->rows,.n = table->nrows,.cover = cover,.flags = flags};
+	uint32_t	nitems = gj_items(n);
+	GjMatch		m = {.rows = table->rows,.n = n,.cover = cover,.flags = flags};
 	GjPool	   *pool = queue->device->pool;
 	uint64_t	sum = 0;
 	bool		done;
@@ -198,10 +198,10 @@ gj_cpu_cover_rows(GjQueue *queue, const GjHashTable *table, uint64_t *cover,
 	done = gj_pool_run(pool, nitems, sum_cover_item, &m, &queue->tile, stop, arg);
 	for (uint32_t i = 0; i < nitems && done; i++)
 	{
-		uint64_t	n = m.item_sum[i];
+		uint64_t	of_item = m.item_sum[i];
 
 		m.item_sum[i] = sum;
-		sum += n;
+		sum += of_item;
 	}
 	done = done && gj_pool_run(pool, nitems, cover_rows_item, &m, &queue->tile, stop, arg);
 	free(m.item_sum);

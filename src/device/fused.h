@@ -59,14 +59,15 @@ typedef struct GjFusedCondition
  * only whether there is one.  `walks`: a key may have several rows, and they are looked at one
  * after the other, until the residual condition is true of one.
  *
- * Right semi and right anti joins only mark build rows that have a match: all of a key's, or those
+ * Right and full joins mark build rows that have a match, before the filter; else they are inner
+ * and left joins.  Right semi and right anti joins only mark build rows: all of a key's, or those
  * for which the residual condition is true.  No tuple goes on, so such a step is the plan's last.
  */
 typedef struct GjFusedStep
 {
 	GjTableRef	table;
 	int16_t		payload;		/* of the table: this column of the program */
-	uint8_t		join_type;		/* INNER, LEFT, SEMI, ANTI, RIGHT_SEMI or RIGHT_ANTI */
+	uint8_t		join_type;		/* GjJoinType */
 	uint8_t		nkeys;
 	uint8_t		first_key;		/* of the plan's exprs */
 	uint8_t		source;

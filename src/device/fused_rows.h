@@ -173,12 +173,26 @@ gj_fused_ends(uint32_t join_type)
 	return join_type == GJ_JOIN_RIGHT_SEMI || join_type == GJ_JOIN_RIGHT_ANTI;
 }
 
+/* True if such a step marks the build rows that have a match. */
+GJ_FN bool
+gj_fused_marks(uint32_t join_type)
+{
+	return gj_fused_ends(join_type) || join_type == GJ_JOIN_RIGHT || join_type == GJ_JOIN_FULL;
+}
+
+/* True if tuples go on that have found no row. */
+GJ_FN bool
+gj_fused_keeps_all(uint32_t join_type)
+{
+	return join_type == GJ_JOIN_LEFT || join_type == GJ_JOIN_FULL;
+}
+
 /* Does a tuple go on that has found a row, or none (found = false)? */
 GJ_FN bool
 gj_fused_goes_on(uint32_t join_type, bool found)
 {
 	return !gj_fused_ends(join_type) &&
-		(join_type == GJ_JOIN_LEFT || found == (join_type != GJ_JOIN_ANTI));
+		(gj_fused_keeps_all(join_type) || found == (join_type != GJ_JOIN_ANTI));
 }
 
 /* The r'th row of a key whose rows are start, start+1, ... of a table. */

@@ -199,19 +199,20 @@ typedef struct GjTableOps
 								uint8_t *flags);
 
 	/*
-	 * Notes which rows of a table have a match, without their pairs: cover, of nrows + 1
-	 * entries that were filled with zeros, says by how much more tuples match table row i
-	 * than match row i - 1.  Tuples of equal matches may be noted as one.
+	 * Notes which rows of a table have a match, without their pairs: cover, of an entry more
+	 * than there are rows, filled with zeros at first, says by how much more tuples match
+	 * row i than match row i - 1.  Rows are numbered as a probe finds them: those of a direct
+	 * table by their ids.  Tuples of equal matches may be noted as one.
 	 */
 	GjStatus	(*mark_ranges) (GjQueue *queue, const uint64_t *offset, const uint32_t *first,
 								uint32_t n, uint64_t *cover);
 
 	/*
-	 * flags[table->rows[i]] = 1 for each table row i that cover says has a match; the table is no
-	 * direct one.  May work for long: asks stop(arg).  Changes cover.
+	 * flags[id] = 1 for the ids of those of n rows that cover says have a match.  May work for
+	 * long: asks stop(arg).  Changes cover.
 	 */
 	GjStatus	(*cover_rows) (GjQueue *queue, const GjHashTable *table, uint64_t *cover,
-							   bool (*stop) (void *), void *arg, uint8_t *flags);
+							   uint32_t n, bool (*stop) (void *), void *arg, uint8_t *flags);
 } GjTableOps;
 
 #endif							/* GJ_DEVICE_JOIN_H */

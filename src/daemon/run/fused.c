@@ -4,9 +4,10 @@
  *	  device.
  *
  * It is possible where a tuple has at most one match in every step (hash joins over unique keys,
- * semi and anti joins), and where the output is aggregates or groups.  A right semi or right anti
- * join is its end: build rows are marked, and come out by themselves (run/match.c).  When all build
- * sides are built, the run decides once whether it is possible, and makes the plan for the device
+ * semi and anti joins), and where the output is aggregates or groups.  Right and full joins mark
+ * build rows that have a match; those without one follow by themselves (run/match.c).  A right semi
+ * or right anti join is its end: build rows are marked, and nothing else.  When all build sides are
+ * built, the run decides once whether it is possible, and makes the plan for the device
  * (run/fused_plan.c).  Otherwise the steps run one by one (run/probe.c).
  *
  * Rows are added as parts, wherever they lie, and pass together: those of many resident fragments
@@ -16,7 +17,7 @@
  * and the sink groups them as without a fused pass (sink/group.c), so that their groups are known
  * from then on.  The first calls have few rows, since all of these come back.  The fewer come
  * back, the more rows the next call takes.  If most keep coming back, the run stops using the
- * fused pass.
+ * fused pass.  Where groups are those of the rows of a right join, they are made beforehand.
  */
 #include "state.h"
 
@@ -95,6 +96,61 @@ makes_groups(const GjRun *run)
 
 	return run->sink->has_groups &&
 		(plan->nsteps == 0 || !gj_fused_ends(plan->steps[plan->nsteps - 1].join_type));
+}
+
+/* ---- groups that are known before */
+
+/* Sources that the group keys read. */
+static uint32_t
+sources_of_keys(const GjRun *run)
+{
+	const GjGroupKey *keys = gj_program_array(run->program, GjGroupKey, group_keys);
+	uint32_t	sources = 0;
+
+	for (uint32_t k = 0; k < run->program->ngroup_keys; k++)
+		sources |= keys[k].how <= GJ_GROUP_FLOAT ? gj_expr_sources(run->program, keys[k].index) :
+			1u << run->types[keys[k].index].source;
+	return sources;
+}
+
+/*
+ * True if each row of the last step's side is sure to come out, with a match or without, and makes
+ * a group, which depends on nothing else.  Other runs may let it come out, too: it has to be the
+ * only one.
+ */
+static bool
+knows_groups(const GjRun *run)
+{
+	const GjRunStep *last;
+	uint32_t	source;
+
+	if (run->nsteps == 0 || !makes_groups(run) || gj_run_form(run) != GJ_FORM_FINAL)
+		return false;
+	last = &run->steps[run->nsteps - 1];
+	source = last->step->source;
+	return (last->step->join_type == GJ_JOIN_RIGHT || last->step->join_type == GJ_JOIN_FULL) &&
+		last->step->filter < 0 && last->unmatched.row_matched.memory &&
+		run->relation[source].nrows <= run->sources[0].nrows_hint &&
+		sources_of_keys(run) == 1u << source;
+}
+
+/*
+ * The first rows have come.  Where the groups can be made before them, no tuple of such a group
+ * comes back, and the first calls may be as large as any.
+ */
+static GjStatus
+start(GjRun *run)
+{
+	GjRunFused *fused = run->fused;
+
+	if (fused->started)
+		return GJ_OK;
+	fused->started = true;
+	if (!knows_groups(run))
+		return GJ_OK;
+	GJ_TRY(gj_match_make_groups(run, run->nsteps - 1));
+	fused->few_missed = true;
+	return GJ_OK;
 }
 
 /* ---- tuples that have no group yet */
@@ -412,6 +468,7 @@ gj_fused_rows(GjRun *run, uint32_t nrows, bool now, uint32_t *done)
 	gj_run_choose_max_tuples(run);
 	memcpy(columns, described, ncolumns * sizeof(GjColumn));
 	*done = 0;
+	status = start(run);
 	while (status == GJ_OK && *done < nrows && gj_fused_fits(run))
 	{
 		uint32_t	room = room_for_rows(run);
@@ -468,11 +525,18 @@ gj_fused_finish(GjRun *run)
 }
 
 void
+gj_fused_give_room(GjRun *run)
+{
+	if (run->fused)
+		free_missed(run, 0);
+}
+
+void
 gj_fused_free(GjRun *run)
 {
+	gj_fused_give_room(run);
 	if (!run->fused)
 		return;
-	free_missed(run, 0);
 	free(run->fused->columns);
 	free(run->fused);
 	run->fused = NULL;

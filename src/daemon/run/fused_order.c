@@ -56,8 +56,8 @@ can_precede(const GjRun *run, const GjRunStep *other, uint32_t *key)
 	uint32_t	column;
 	uint32_t	same;
 
-	/* behind its end there are no tuples */
-	if (gj_fused_ends(step->join_type) || !is_integer_column(run, *key, &column))
+	/* tuples that are dropped before it mark no rows, and behind its end there are none */
+	if (gj_fused_marks(step->join_type) || !is_integer_column(run, *key, &column))
 		return false;
 	if (run->types[column].source != step->source)
 		return true;

@@ -441,6 +441,8 @@ step_fits(const GjRunStep *rs)
 	{
 		case GJ_JOIN_INNER:
 		case GJ_JOIN_LEFT:
+		case GJ_JOIN_RIGHT:
+		case GJ_JOIN_FULL:
 			return rs->table.max_count <= 1;
 		case GJ_JOIN_SEMI:
 		case GJ_JOIN_ANTI:
@@ -465,7 +467,7 @@ add_step(const GjRun *run, GjFusedPlan *plan, uint32_t i)
 		return false;
 	if (table->nrows > 0)
 	{
-		bool		marks = gj_fused_ends(step->join_type);
+		bool		marks = gj_fused_marks(step->join_type);
 
 		to->walks = table->max_count > 1 && (marks || rs->residual >= 0);
 		to->marks = marks ? rs->unmatched.row_matched.memory : NULL;
@@ -482,7 +484,7 @@ add_step(const GjRun *run, GjFusedPlan *plan, uint32_t i)
 	to->residual = make_condition(run, plan, rs->residual);
 	if (!gj_fused_ends(step->join_type))
 		to->filter = make_condition(run, plan, step->filter);
-	if (step->join_type == GJ_JOIN_LEFT)
+	if (gj_fused_keeps_all(step->join_type))
 		plan->no_row |= 1u << step->source;
 	plan->nsteps++;
 	return true;

@@ -33,6 +33,13 @@ mark_unfiltered(GjRun *run, GjRunStep *rs, const uint32_t *rowid, uint32_t nrows
 	return GJ_OK;
 }
 
+/* Rows that a probe can find: of the table, or, in a direct one, of the relation. */
+static uint64_t
+ncovered(const GjRunStep *rs)
+{
+	return gj_table_is_direct(&rs->table) ? rs->unmatched.nflags : rs->table.nrows;
+}
+
 GjStatus
 gj_match_start(GjRun *run, GjRunStep *rs, const uint32_t *rowid, uint32_t nrows)
 {
@@ -51,7 +58,7 @@ gj_match_start(GjRun *run, GjRunStep *rs, const uint32_t *rowid, uint32_t nrows)
 		GJ_TRY(mark_unfiltered(run, rs, rowid, nrows));
 	if (rs->residual < 0 && rs->table.nrows > 0)
 	{
-		uint64_t	nbytes = ((uint64_t) rs->table.nrows + 1) * sizeof(uint64_t);
+		uint64_t	nbytes = (ncovered(rs) + 1) * sizeof(uint64_t);
 
 		GJ_TRY(gj_buffer_reserve(work, &rs->unmatched.cover, nbytes));
 		GJ_TRY(work->ops->memory->fill(work->queue, rs->unmatched.cover.memory, 0, nbytes));
@@ -144,9 +151,13 @@ gj_match_tuples(GjRun *run, uint32_t i, const GjView *view)
 
 /* ---- rows by themselves */
 
-/* Sends the rows base + selected[0 .. total) to the next step. */
+/* What takes rows of step i, for which there is room behind it. */
+typedef GjStatus (*GjTakeRows) (GjRun *run, uint32_t i, GjView *rows);
+
+/* Hands over the rows base + selected[0 .. total). */
 static GjStatus
-pass_rows(GjRun *run, uint32_t i, const GjColumn *columns, uint32_t base, uint32_t total)
+pass_rows(GjRun *run, uint32_t i, const GjColumn *columns, uint32_t base, uint32_t total,
+		  GjTakeRows take)
 {
 	GjRunStep  *rs = &run->steps[i];
 	GjWork	   *work = &run->work;
@@ -171,7 +182,7 @@ pass_rows(GjRun *run, uint32_t i, const GjColumn *columns, uint32_t base, uint32
 			GJ_TRY(work->ops->columns->pick(work->queue, rs->pairs.rowid[source].memory, NULL, base,
 								   selected + first, n));
 		}
-		GJ_TRY(gj_run_pass_on(run, i, &rows));
+		GJ_TRY(take(run, i, &rows));
 	}
 	return GJ_OK;
 }
@@ -185,15 +196,17 @@ finish_flags(GjRun *run, GjRunStep *rs)
 	work->ops->queues->phase(work->queue, GJ_PHASE_PROBE);
 	if (rs->unmatched.cover.memory)
 		GJ_TRY(work->ops->tables->cover_rows(work->queue, &rs->table, rs->unmatched.cover.memory,
-											 run->host->stop,
-									 run->host->arg, rs->unmatched.row_matched.memory));
+											 (uint32_t) ncovered(rs), run->host->stop,
+											 run->host->arg,
+											 rs->unmatched.row_matched.memory));
 	gj_buffer_free(work, &rs->unmatched.cover);
 	return GJ_OK;
 }
 
-/* Sends those of rows first .. end-1, as flags are numbered, that come out by themselves. */
+/* Hands over those of rows first .. end-1, as flags are numbered, that come out by themselves. */
 static GjStatus
-match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t first, uint64_t end)
+match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t first, uint64_t end,
+				   GjTakeRows take)
 {
 	GjRunStep  *rs = &run->steps[i];
 	GjWork	   *work = &run->work;
@@ -212,7 +225,8 @@ match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t fir
 												(uint8_t *) rs->unmatched.row_matched.memory + base, n,
 									   gj_step_wants_matched(rs->step) ? GJ_ROW_MATCHED :
 									   GJ_ROW_UNMATCHED, rs->probe.selected.memory, &total));
-		GJ_TRY(pass_rows(run, i, columns, (uint32_t) (base - rs->unmatched.first_row), total));
+		GJ_TRY(pass_rows(run, i, columns, (uint32_t) (base - rs->unmatched.first_row), total,
+						 take));
 	}
 	return GJ_OK;
 }
@@ -231,6 +245,7 @@ describe_no_rows(GjRun *run)
 static GjStatus
 start_rows(GjRun *run, const GjColumn **columns)
 {
+	gj_fused_give_room(run);
 	gj_run_choose_max_tuples(run);
 	describe_no_rows(run);
 	return gj_run_set_columns(run, columns);
@@ -250,9 +265,27 @@ gj_match_rows(GjRun *run)
 		if (!columns)
 			GJ_TRY(start_rows(run, &columns));
 		GJ_TRY(finish_flags(run, rs));
-		GJ_TRY(match_rows_of_step(run, i, columns, 0, rs->unmatched.nflags));
+		GJ_TRY(match_rows_of_step(run, i, columns, 0, rs->unmatched.nflags,
+								  gj_run_pass_on));
 	}
 	return GJ_OK;
+}
+
+/* ---- groups of rows before any tuple has come */
+
+static GjStatus
+make_groups(GjRun *run, uint32_t i, GjView *rows)
+{
+	return run->sink->make_groups(run, rows);
+}
+
+GjStatus
+gj_match_make_groups(GjRun *run, uint32_t i)
+{
+	const GjColumn *columns;
+
+	GJ_TRY(start_rows(run, &columns));
+	return match_rows_of_step(run, i, columns, 0, run->steps[i].unmatched.nflags, make_groups);
 }
 
 /* ---- rows by themselves, where several devices have all of them */
@@ -323,7 +356,7 @@ gj_run_some_rows(GjRun *run, uint32_t i, uint64_t first, uint64_t end)
 	const GjColumn *columns;
 
 	GJ_TRY(start_rows(run, &columns));
-	GJ_TRY(match_rows_of_step(run, i, columns, first, end));
+	GJ_TRY(match_rows_of_step(run, i, columns, first, end, gj_run_pass_on));
 	/* nothing of it is left for gj_match_rows */
 	gj_buffer_free(&run->work, &rs->unmatched.row_matched);
 	return GJ_OK;

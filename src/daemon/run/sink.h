@@ -36,7 +36,7 @@ struct GjSinkOps
 	/* ---- what comes out */
 	/* Rows, some of which may go out before the last tuple has come. */
 	bool		returns_rows;
-	/* Groups: then there is groups(). */
+	/* Groups: then there are groups() and make_groups(). */
 	bool		has_groups;
 	/* One state for each aggregate; those of several devices are added. */
 	bool		has_states;
@@ -61,6 +61,8 @@ struct GjSinkOps
 	};
 	/* The groups found so far; NULL: there are none. */
 	const GjGroups *(*groups) (const GjRun *run);
+	/* Makes the groups of a view's tuples, without adding the tuples to them. */
+	GjStatus	(*make_groups) (GjRun *run, const GjView *view);
 	/*
 	 * Hands over what is still here.  Waits for all that was queued, first: an error of a row must
 	 * show before anything is sent.

@@ -38,7 +38,7 @@ typedef struct GjRunUnmatched
 	GjBuffer	row_matched;	/* GjRowMatch, by row id, or by the number among the rows of all runs */
 	uint64_t	nflags;			/* of these */
 	uint64_t	first_row;		/* the flag of the build row that has id 0 at present */
-	GjBuffer	cover;			/* of table rows, without a residual condition (mark_ranges) */
+	GjBuffer	cover;			/* of rows that a probe finds, without a residual condition */
 } GjRunUnmatched;
 
 /* Working memory of a step, and which sources' row ids pass through it (bits). */
@@ -83,6 +83,7 @@ typedef enum GjRowMatch
 typedef struct GjRunFused
 {
 	bool		off;			/* it cannot be done, or is of no use any more */
+	bool		started;		/* the first rows have come */
 	bool		ran;
 	bool		answered;		/* the plan has terms that are answers: all parts have them */
 	uint8_t		order[GJ_FUSED_STEPS];	/* the run's step that the plan's step s is */
@@ -100,7 +101,7 @@ typedef struct GjRunFused
 	GjBuffer	missed_nulls[GJ_FUSED_PROBE];
 	GjFusedMissed missed;		/* tuples whose group was not known */
 	uint32_t	nbad;			/* calls from which most tuples came back */
-	bool		few_missed;		/* hardly any did from the last one */
+	bool		few_missed;		/* hardly any will: as from the last one */
 } GjRunFused;
 
 /* Which probe rows have a match in the first step, if other runs join them, too: run/marks.c. */
@@ -325,6 +326,8 @@ extern bool gj_fused_fits(GjRun *run);
 extern GjStatus gj_fused_rows(GjRun *run, uint32_t nrows, bool now, uint32_t *done);
 /* Takes all rows through that were added. */
 extern GjStatus gj_fused_flush(GjRun *run);
+/* No tuple comes back any more: frees the room for those. */
+extern void gj_fused_give_room(GjRun *run);
 /* Adds to the statistics what has passed.  Waits. */
 extern GjStatus gj_fused_finish(GjRun *run);
 extern void gj_fused_free(GjRun *run);
@@ -373,6 +376,11 @@ extern GjStatus gj_match_pairs(GjRun *run, GjRunStep *rs, uint32_t ntuples, cons
 extern GjStatus gj_match_tuples(GjRun *run, uint32_t i, const GjView *view);
 /* The probe source has ended: rows that come out by themselves, step by step. */
 extern GjStatus gj_match_rows(GjRun *run);
+/*
+ * Makes the groups of all rows of right or full join i, without adding the rows to them.  Nothing
+ * has been probed, and groups depend on these rows alone.
+ */
+extern GjStatus gj_match_make_groups(GjRun *run, uint32_t i);
 /* True if nothing comes out of the run when none of the nrows rows matches in step rs. */
 extern bool gj_match_ends_run(const GjRun *run, const GjRunStep *rs, uint32_t nrows);
 extern void gj_match_free(GjWork *work, GjRunStep *rs);

@@ -97,10 +97,8 @@ gj_table_build(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 	GJ_TRY(gj_build_keys(run, build, rs, &keys));
 	if (!take_estimate(work->lease, build_bytes(rs, build->nrows), &spare, &taken))
 		return GJ_OUT_OF_MEMORY;
-	/* rows that have no match are found by their places in a table that has them in one row */
 	if (rs->join->hashes)
 		status = work->ops->tables->hash_build(work->queue, &keys, build->rowid.memory,
-									   gj_step_makes_rows(rs->step) ? 0 :
 									   (uint64_t) build->nrows * GJ_DIRECT_BYTES + spare,
 									   stop, arg, &rs->table);
 	else
@@ -165,7 +163,7 @@ order_column(GjWork *work, const GjHashTable *table, GjBuffer *column, GjBuffer 
  * Rows of a side in the order of its keys need no table, if every key between the least and the
  * greatest has a row: a probe then reads a value where it would have read where it is.  That is
  * worth a pass over the side if there are as many probe rows.  Without memory for it all stays as
- * it is.
+ * it is.  Where the rows have flags, those of several devices are put together by row ids.
  */
 static GjStatus
 order_side(GjRun *run, uint32_t source, GjRunStep *rs)
@@ -178,7 +176,7 @@ order_side(GjRun *run, uint32_t source, GjRunStep *rs)
 	GjStatus	status;
 
 	if (table->kind != GJ_TABLE_DIRECT || table->nslots != table->nrows ||
-		table->nrows != relation->nrows || relation->borrowed ||
+		table->nrows != relation->nrows || relation->borrowed || gj_step_makes_rows(rs->step) ||
 			run->sources[0].nrows_hint < relation->nrows)
 		return GJ_OK;
 	status = reserve_columns(work, relation, columns);

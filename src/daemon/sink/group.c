@@ -211,9 +211,12 @@ start_piece(GjRun *run, uint32_t *n)
 	return grow_groups(run, grouping->groups.heap_end || !grouping->refs ? 0 : 1, 0);
 }
 
-/* Groups tuples first .. of the view: as many as there is room for, at most *n. */
+/*
+ * Finds the groups of tuples first .. of the view, and `adds` the tuples to them: as many as there
+ * is room for, at most *n.
+ */
 static GjStatus
-try_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
+try_piece(GjRun *run, const GjView *view, bool adds, uint32_t first, uint32_t *n)
 {
 	GjWork	   *work = &run->work;
 	GjGrouping *grouping = gj_grouping(run);
@@ -226,6 +229,8 @@ try_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
 			tuples->heap[k] = run->columns[keys[k].index].heap;
 	GJ_TRY(work->ops->groups->group_keys(work->queue, view, first, tuples));
 	GJ_TRY(find_groups(run, tuples));
+	if (!adds)
+		return GJ_OK;
 	return work->ops->groups->group_aggregate(work->queue, view, first, *n,
 											  grouping->slot_of.memory, &grouping->groups);
 }
@@ -235,11 +240,11 @@ try_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
  * the run may do that, and if that is not enough fewer tuples are looked at.
  */
 static GjStatus
-group_piece(GjRun *run, const GjView *view, uint32_t first, uint32_t *n)
+group_piece(GjRun *run, const GjView *view, bool adds, uint32_t first, uint32_t *n)
 {
 	for (;;)
 	{
-		GjStatus	status = try_piece(run, view, first, n);
+		GjStatus	status = try_piece(run, view, adds, first, n);
 
 		if ((status != GJ_OUT_OF_MEMORY && status != GJ_TOO_LARGE) ||
 			gj_run_form(run) != GJ_FORM_PARTIAL)
@@ -281,7 +286,7 @@ gj_groups_regroup(GjRun *run, const GjGroups *from, uint32_t first, uint32_t *n)
 }
 
 static GjStatus
-push(GjRun *run, const GjView *view)
+group_view(GjRun *run, const GjView *view, bool adds)
 {
 	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_AGGREGATE);
 	if (!gj_grouping(run))
@@ -290,9 +295,21 @@ push(GjRun *run, const GjView *view)
 	{
 		GJ_STOP_CHECK(run);
 		n = view->nrows - first;
-		GJ_TRY(group_piece(run, view, first, &n));
+		GJ_TRY(group_piece(run, view, adds, first, &n));
 	}
 	return GJ_OK;
+}
+
+static GjStatus
+push(GjRun *run, const GjView *view)
+{
+	return group_view(run, view, true);
+}
+
+static GjStatus
+make_groups(GjRun *run, const GjView *view)
+{
+	return group_view(run, view, false);
 }
 
 /* ---- batches */
@@ -747,7 +764,7 @@ const GjSinkOps gj_sink_groups = {
 	.joins = true,.spreads = true,.fusible = true,
 	.has_groups = true,.in_batches = true,
 	.plan = plan,.tuple_bytes = gj_sink_no_bytes,.push = push,.groups = groups,
-	.finish = finish,.free = free_groups
+	.make_groups = make_groups,.finish = finish,.free = free_groups
 };
 
 const GjSinkOps gj_sink_sorted_groups = {
@@ -755,5 +772,5 @@ const GjSinkOps gj_sink_sorted_groups = {
 	.joins = true,.spreads = true,.fusible = true,
 	.has_groups = true,.sorted = true,.in_batches = true,
 	.plan = plan,.tuple_bytes = gj_sink_no_bytes,.push = push,.groups = groups,
-	.finish = finish,.free = free_groups
+	.make_groups = make_groups,.finish = finish,.free = free_groups
 };

@@ -79,7 +79,7 @@ write_expr(const GjRun *run, uint32_t first_column, int32_t e, GjKeyWriter *key)
 
 /*
  * Columns, which of them are read later, filter, the part of an exchange, the keys of the step,
- * whether its table must be a hash table (run/table_build.c), and all constants of the program.
+ * whether its rows must keep their ids (run/table_build.c), and all constants of the program.
  */
 static void
 write_key(const GjRun *run, uint32_t s, const GjStep *step, GjKeyWriter *key)
