@@ -467,6 +467,7 @@ extern "C" const GjDeviceOps gj_cuda_device = {
 	.tables = &gj_cuda_tables,
 	.groups = &gj_cuda_groups,
 	.pass = &gj_cuda_pass,
+	.places = &gj_cuda_places,
 	.order = &gj_cuda_order,
 	.sets = &gj_cuda_sets,
 	.exchange = &gj_cuda_exchange,

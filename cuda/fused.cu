@@ -559,6 +559,13 @@ gj_fused_counts(GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1])
 	return GJ_OK;
 }
 
+GjStatus
+gj_fused_upload(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
+				const GjFusedPart *parts, uint32_t nparts, Input *input)
+{
+	return upload_parts(queue, plan, columns, parts, nparts, input);
+}
+
 const GjFusedOps gj_cuda_pass = {
 	.fused = gj_fused,
 	.fused_counts = gj_fused_counts,

@@ -1,209 +1,302 @@
 /*
  * fused_grouped.cu
- *	  Which plans of the fused operator fused_grouped.cuh serves, what they are for its kernels, and
- *	  their launch.
+ *	  The fused operator for few groups of rows without joins: its kernel, which plans it serves,
+ *	  and its launch.
+ *
+ * It serves plans whose group keys are numbers of a small range: codes of dictionaries, packed
+ * integers, single bytes.  The numbers of a row's keys make one number, its combination.  A map
+ * says which group each combination is, for each part has codes of its own:
+ *
+ *	GROUP BY flag, status		dictionaries (A, N, R) and (F, O), NULL behind each
+ *	combination of N, O			1 * (2 + 1) + 1 = 4
+ *	map of the part				[4] = group 2
+ *
+ * The host proves how many bits the sums of a block need.
  */
-#include <algorithm>
-#include <tuple>
-
 #include "blocks.cuh"
-#include "fused_grouped.cuh"
+#include "fused_grouped_plan.cuh"
 
 /* Combinations of all parts: one to so many rows, and so many, at most. */
 #define COMBINATION_ROWS 8
 #define MOST_COMBINATIONS (4u * 1024 * 1024)
 
-/* ---- what values can be */
-
-typedef struct Interval
+/* Numbers that a key's column can have: 0 .. n-1.  NULL is number n. */
+static __host__ __device__ __forceinline__ uint32_t
+key_numbers(const GjColumn &column)
 {
-	__int128 low;
-	__int128 high;
-} Interval;
-
-static bool
-fits(const Interval &x, bool narrow)
-{
-	return narrow ? x.low >= INT32_MIN && x.high <= INT32_MAX
-				  : x.low >= INT64_MIN && x.high <= INT64_MAX;
+	/* also of bool: nobody has looked at its bytes */
+	if (!column.packed)
+		return 256;
+	return column.kind == GJ_REF ? (uint32_t) column.factor : 1u << 8 * column.packed;
 }
 
-static Interval
-add(const Interval &x, const Interval &y)
+/* ---- the map of combinations */
+
+/* map[part * ncombinations + combination] = group, or GJ_FUSED_NO_GROUP; a row of blocks a part. */
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	map_combinations(const __grid_constant__ GjFusedPlan plan, const __grid_constant__ Grouped g,
+					 const __grid_constant__ Input input, const __grid_constant__ GjGroups groups,
+					 uint32_t *map)
 {
-	return {x.low + y.low, x.high + y.high};
+	const uint32_t combination = blockIdx.x * GJ_THREADS + threadIdx.x;
+	const GjColumn *columns = input.columns + (size_t) blockIdx.y * g.ncolumns;
+	uint32_t number[GJ_FUSED_GROUP_KEYS];
+	uint32_t rest = combination;
+	uint32_t status = GJ_OK;
+	GjFusedKeys keys;
+
+	/* columns of a part without rows may be missing */
+	if (combination >= g.ncombinations || input.parts[blockIdx.y].nrows == 0)
+		return;
+	keys.null = 0;
+	keys.hash = 0;
+	for (uint32_t k = g.nkeys; k-- > 0;)
+	{
+		const uint32_t n = key_numbers(columns[g.key[k]]) + 1;
+
+		number[k] = rest % n;
+		rest /= n;
+	}
+	for (uint32_t k = 0; k < g.nkeys && rest == 0; k++)
+	{
+		GjColumn column = columns[g.key[k]];
+		const bool null = number[k] == key_numbers(column);
+		const bool carried = plan.group_how[k] > GJ_GROUP_FLOAT;
+		int64_t value = 0;
+
+		/* a column of this number alone: the machine is little-endian */
+		column.data = &number[k];
+		column.nulls = NULL;
+		if (!null)
+			value = carried ? gj_group_carried(&column, 0) : gj_column_value(&column, 0);
+		gj_fused_add_key(&keys, k, plan.group_how[k], null, value, carried ? column.heap : NULL,
+						 &status);
+	}
+	/* a combination that fails is an error only of a row that has it, which the caller then meets
+	 */
+	map[(size_t) blockIdx.y * g.ncombinations + combination] =
+		rest == 0 && status == GJ_OK ? gj_fused_group(&keys, &groups) : GJ_FUSED_NO_GROUP;
 }
 
-static Interval
-negative(const Interval &x)
+/* The groups of rows: GJ_FUSED_NO_GROUP of those that are not alive, or whose group is not known.
+ */
+static __device__ __forceinline__ void
+groups_of_rows(const Grouped &g, const GjColumn *columns, const GroupedRows &rows, uint32_t alive,
+			   const uint32_t *map, uint32_t (&group)[GROUPED_ROWS])
 {
-	return {-x.high, -x.low};
+#pragma unroll
+	for (uint32_t i = 0; i < GROUPED_ROWS; i++)
+		group[i] = 0;
+#pragma unroll 1
+	for (uint32_t k = 0; k < g.nkeys; k++)
+	{
+		const GjColumn &column = columns[g.key[k]];
+		const uint32_t n = key_numbers(column);
+		int32_t number[GROUPED_ROWS];
+
+		load_numbers(column, rows, number);
+		if (column.nulls != NULL)
+		{
+			int32_t null[GROUPED_ROWS];
+
+			load_rows(column.nulls, rows, null);
+#pragma unroll
+			for (uint32_t i = 0; i < GROUPED_ROWS; i++)
+				number[i] = null[i] ? (int32_t) n : number[i];
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < GROUPED_ROWS; i++)
+			group[i] = group[i] * (n + 1) + (uint32_t) number[i];
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < GROUPED_ROWS; i++)
+		group[i] = alive >> i & 1 ? __ldg(&map[group[i]]) : GJ_FUSED_NO_GROUP;
 }
 
-/* Both fit 64 bits. */
-static Interval
-multiply(const Interval &x, const Interval &y)
-{
-	const __int128 ends[] = {x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high};
+/* ---- sums */
 
-	return {*std::min_element(ends, ends + 4), *std::max_element(ends, ends + 4)};
+/* Adds values to sums; place[i]: where that of row i is, or GJ_FUSED_NO_GROUP. */
+static __device__ __forceinline__ void
+add_one_word(uint32_t *low, const uint64_t (&value)[GROUPED_ROWS],
+			 const uint32_t (&place)[GROUPED_ROWS])
+{
+#pragma unroll
+	for (uint32_t i = 0; i < GROUPED_ROWS; i++)
+	{
+		if (place[i] != GJ_FUSED_NO_GROUP)
+			atomicAdd(&low[place[i]], (uint32_t) value[i]);
+	}
 }
 
-/* The greatest of x without sign. */
-static unsigned __int128
-greatest(const Interval &x)
+/* The same of 64 bits, the upper half of which is `step` words behind the lower one. */
+static __device__ __forceinline__ void
+add_two_words(uint32_t *low, uint32_t step, const uint64_t (&value)[GROUPED_ROWS],
+			  const uint32_t (&place)[GROUPED_ROWS])
 {
-	return (unsigned __int128) std::max(x.high, -x.low);
+	uint32_t before[GROUPED_ROWS];
+
+	/* what was there before is not waited for in turn */
+#pragma unroll
+	for (uint32_t i = 0; i < GROUPED_ROWS; i++)
+	{
+		before[i] = 0;
+		if (place[i] != GJ_FUSED_NO_GROUP)
+			before[i] = atomicAdd(&low[place[i]], (uint32_t) value[i]);
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < GROUPED_ROWS; i++)
+	{
+		/* each time that the lower half went over is seen by the one that made it do so */
+		const uint32_t high =
+			(uint32_t) (value[i] >> 32) + (before[i] > UINT32_MAX - (uint32_t) value[i]);
+
+		if (place[i] != GJ_FUSED_NO_GROUP && high != 0)
+			atomicAdd(&low[step + place[i]], high);
+	}
+}
+
+/* Adds rows to counts and sums of their groups in shared memory. */
+static __device__ __forceinline__ void
+add_rows(const Grouped &g, const GjColumn *columns, const GroupedRows &rows, uint32_t *table,
+		 const uint32_t (&place)[GROUPED_ROWS])
+{
+	const uint32_t step = g.ngroups * g.copies;
+	uint64_t product[GROUPED_ROWS] = {};
+
+#pragma unroll
+	for (uint32_t i = 0; i < GROUPED_ROWS; i++)
+	{
+		if (place[i] != GJ_FUSED_NO_GROUP)
+			atomicAdd(&table[place[i]], 1u);
+	}
+#pragma unroll 1
+	for (uint32_t k = 0; k < g.nproducts; k++)
+	{
+		const GroupedProduct &p = g.product[k];
+		const GroupedSum &sum = g.sum[p.sum];
+		uint32_t *low = table + sum.word * step;
+
+#pragma unroll 1
+		for (uint32_t f = p.done; f < p.n; f++)
+		{
+			uint64_t value[GROUPED_ROWS];
+
+			load_factor(g.factor[p.first + f], columns, rows, value);
+#pragma unroll
+			for (uint32_t i = 0; i < GROUPED_ROWS; i++)
+				product[i] = f == 0 ? value[i] : product[i] * value[i];
+		}
+		if (sum.two)
+			add_two_words(low, step, product, place);
+		else
+			add_one_word(low, product, place);
+	}
+}
+
+/* What a block has for aggregate a of a group. */
+static __device__ __forceinline__ GjAggState
+block_state(const Grouped &g, const uint32_t *table, uint32_t a, uint32_t group)
+{
+	const uint32_t step = g.ngroups * g.copies;
+	const uint32_t *count = table + group * g.copies;
+	const bool sums = g.sum_of[a] < GJ_FUSED_AGGREGATES;
+	const GroupedSum sum = g.sum[sums ? g.sum_of[a] : 0];
+	GjAggState state;
+
+	gj_agg_start(&state);
+	for (uint32_t c = 0; c < g.copies; c++)
+	{
+		const uint32_t *low = count + sum.word * step + c;
+
+		state.count += count[c];
+		if (sums)
+			state.lo += sum.two ? *low | (uint64_t) low[step] << 32 : (uint64_t) (int32_t) *low;
+	}
+	state.hi = (int64_t) state.lo >> 63;
+	return state;
+}
+
+/* ---- the kernel */
+
+/* Blocks of an SM: what a thread has of its rows takes registers. */
+#define GROUPED_BLOCKS 3
+
+static __global__ void
+__launch_bounds__(GJ_THREADS, GROUPED_BLOCKS)
+	fused_grouped(const __grid_constant__ GjFusedPlan plan, const __grid_constant__ Grouped g,
+				  const __grid_constant__ Input input, const __grid_constant__ GjGroups groups,
+				  const __grid_constant__ Missed missed, const uint32_t *map)
+{
+	extern __shared__ uint32_t table[];
+	const uint32_t copy = threadIdx.x % g.copies;
+	uint32_t counts[1] = {};
+	uint32_t p = 0;
+
+	for (uint32_t i = threadIdx.x; i < g.nwords * g.ngroups * g.copies; i += GJ_THREADS)
+		table[i] = 0;
+	__syncthreads();
+	for (uint32_t chunk = blockIdx.x; chunk < input.nchunks; chunk += gridDim.x)
+	{
+		const PlainChunk c = find_chunk(g.ncolumns, input, chunk, &p);
+
+		for (uint32_t tile = c.first; tile < c.end; tile += GroupedShape::TILE)
+		{
+			const GroupedRows rows(tile, c.end);
+			const uint32_t alive = filter_rows(g, c.columns, rows);
+			uint32_t place[GROUPED_ROWS];
+			uint32_t known = 0;
+
+			counts[0] += __popc(alive);
+			groups_of_rows(g, c.columns, rows, alive, map + (size_t) p * g.ncombinations, place);
+#pragma unroll
+			for (uint32_t i = 0; i < GROUPED_ROWS; i++)
+				known |= (uint32_t) (place[i] != GJ_FUSED_NO_GROUP) << i;
+			if (__any_sync(0xFFFFFFFF, known != alive))
+			{
+#pragma unroll 1
+				for (uint32_t i = 0; i < GROUPED_ROWS; i++)
+				{
+					const uint32_t row = GroupedShape::row(rows.first, i);
+
+					write_missed(plan, input, missed, p, c.columns, &row, 0,
+								 (alive & ~known) >> i & 1);
+				}
+			}
+			if (known == 0)
+				continue;
+#pragma unroll
+			for (uint32_t i = 0; i < GROUPED_ROWS; i++)
+			{
+				if (known >> i & 1)
+					place[i] = place[i] * g.copies + copy;
+			}
+			add_rows(g, c.columns, rows, table, place);
+		}
+	}
+	add_counts<0>(input, counts);
+	__syncthreads();
+	for (uint32_t i = threadIdx.x; i < g.naggregates * g.ngroups; i += GJ_THREADS)
+	{
+		const uint32_t a = i / g.ngroups;
+		const uint32_t group = i % g.ngroups;
+
+		add_state(plan.aggregate_op[a], &groups.state[a][group], block_state(g, table, a, group));
+	}
 }
 
 /* ---- making the plan */
 
-/* Factors of an argument; join as GjFusedFactor has it. */
-typedef struct Argument
+struct FewMaker : Maker
 {
-	GroupedFactor factor[GJ_FUSED_FACTORS];
-	uint8_t join[GJ_FUSED_FACTORS];
-	uint32_t n;
-	Interval values;
-} Argument;
-
-struct Maker
-{
-	const GjFusedPlan *plan;
-	const GjFusedPart *parts;
-	const Input &input;
-	Grouped *to;
-	unsigned __int128 most[GJ_FUSED_AGGREGATES] = {}; /* of a sum's values, without sign */
-
-	Maker(const GjFusedPlan *p, const GjFusedPart *some, const Input &i, Grouped *g)
-		: plan(p), parts(some), input(i), to(g)
-	{
-		*to = {};
-		to->ncolumns = plan->ncolumns;
-		to->naggregates = plan->naggregates;
-	}
-
-	uint64_t
-	nrows() const
-	{
-		uint64_t n = 0;
-
-		for (uint32_t p = 0; p < input.nparts; p++)
-			n += parts[p].nrows;
-		return n;
-	}
-
-	/* True if a column is one of the probe source that suits in all parts: suits(column). */
-	template <typename Suits>
-	bool
-	all_parts(int32_t column, uint32_t slot, Suits suits) const
-	{
-		if (column < 0 || slot != 0)
-			return false;
-		for (uint32_t p = 0; p < input.nparts; p++)
-		{
-			/* those of parts without rows may be missing */
-			if (parts[p].nrows > 0 && !suits(parts[p].columns[column - (int) plan->first_column]))
-				return false;
-		}
-		return true;
-	}
-
-	bool
-	is_integer(int32_t column, uint32_t slot) const
-	{
-		return all_parts(column, slot,
-						 [](const GjColumn &c) {
-							 return c.nulls == NULL && c.kind != GJ_REF &&
-									(c.packed || c.kind == GJ_INT4);
-						 });
-	}
-
-	Interval values_of_column(int32_t column) const;
-	bool make_filters();
+	using Maker::Maker;
 	bool make_keys();
-	bool add_factor(Argument *argument, uint32_t join, int32_t column, uint32_t slot, uint32_t op,
-					int64_t constant) const;
-	bool split_argument(const GjFusedExpr &e, Argument *argument) const;
-	bool bound_argument(const Argument &argument, bool narrow, Interval *values) const;
-	bool make_argument(const GjFusedExpr &e, Argument *argument) const;
-	bool add_products(const Argument &argument, uint32_t sum);
-	bool make_sums();
-	void order_products();
 	bool lay_out(uint32_t ngroups, uint32_t nprocessors);
 	bool make(const GjGroups &groups, uint32_t nprocessors);
 };
 
-/* What values of an integer column can be, as far as its description says. */
-static Interval
-interval_of(const GjColumn &column)
-{
-	Interval x = {INT32_MIN, INT32_MAX};
-
-	if (!column.packed)
-		return x;
-	/* a factor can need all 64 bits, but no value is greater than they can be */
-	x.low = column.base;
-	x.high = std::min(x.low + (__int128) (uint64_t) column.factor *
-								  (__int128) ((UINT64_C(1) << 8 * column.packed) - 1),
-					  (__int128) INT64_MAX);
-	if (column.narrow)
-		x = {std::max(x.low, (__int128) INT32_MIN), std::min(x.high, (__int128) INT32_MAX)};
-	return x;
-}
-
-Interval
-Maker::values_of_column(int32_t column) const
-{
-	Interval all = {0, 0};
-
-	for (uint32_t p = 0; p < input.nparts; p++)
-	{
-		if (parts[p].nrows == 0)
-			continue;
-
-		const Interval x = interval_of(parts[p].columns[column - (int) plan->first_column]);
-
-		all = {std::min(all.low, x.low), std::max(all.high, x.high)};
-	}
-	return all;
-}
-
 bool
-Maker::make_filters()
-{
-	if (plan->filter.form == GJ_FUSED_NONE)
-		return true;
-	if (plan->filter.form != GJ_FUSED_ALL_TERMS || plan->filter.n > GROUPED_FILTERS)
-		return false;
-	for (uint32_t k = 0; k < plan->filter.n; k++)
-	{
-		const GjFusedExpr &term = plan->terms[plan->filter.first + k];
-		GroupedFilter &filter = to->filter[to->nfilters++];
-
-		filter.column = term.a;
-		if (term.form == GJ_FUSED_ANSWER)
-		{
-			filter.answer = true;
-			filter.low = term.arg;
-			if (!all_parts(term.a, term.slot_a,
-						   [](const GjColumn &c)
-						   { return c.nulls == NULL && c.packed && c.answers != NULL; }))
-				return false;
-			continue;
-		}
-		/* a span says at least one value */
-		if (term.form != GJ_FUSED_RANGE || !is_integer(term.a, term.slot_a) ||
-			term.constant > term.high)
-			return false;
-		filter.low = term.constant;
-		filter.span = (uint64_t) term.high - (uint64_t) term.constant;
-	}
-	return true;
-}
-
-bool
-Maker::make_keys()
+FewMaker::make_keys()
 {
 	uint64_t most = 0;
 
@@ -237,183 +330,9 @@ Maker::make_keys()
 		   most * input.nparts * COMBINATION_ROWS <= nrows();
 }
 
-/* ---- sums */
-
-/* Adds constant <op> column, or one of them; false: it cannot be one. */
-bool
-Maker::add_factor(Argument *argument, uint32_t join, int32_t column, uint32_t slot, uint32_t op,
-				  int64_t constant) const
-{
-	GroupedFactor &f = argument->factor[argument->n];
-
-	if (column >= 0 ? !is_integer(column, slot) : op != GJ_OP_LOAD)
-		return false;
-	f.column = (int16_t) column;
-	f.op = (uint8_t) op;
-	f.minus = join == GJ_OP_SUB_I;
-	/* of a column alone it is not read, and 0 makes it like others */
-	f.constant = column >= 0 && op == GJ_OP_LOAD ? 0 : constant;
-	argument->join[argument->n++] = (uint8_t) join;
-	return true;
-}
-
-/* The factors of an expression; false: it is something else than products. */
-bool
-Maker::split_argument(const GjFusedExpr &e, Argument *argument) const
-{
-	argument->n = 0;
-	if (e.form == GJ_FUSED_PRODUCTS)
-	{
-		for (uint32_t k = 0; k < e.arg; k++)
-		{
-			const GjFusedFactor &f = plan->factors[e.expr + k];
-
-			if (!add_factor(argument, f.join, f.column, f.slot, f.op, f.constant))
-				return false;
-		}
-		return true;
-	}
-	if (e.form != GJ_FUSED_SIMPLE || e.is_float)
-		return false;
-	if (e.op == GJ_OP_LOAD)
-		return add_factor(argument, GJ_OP_ADD_I, e.a, e.slot_a, GJ_OP_LOAD, e.constant);
-	if ((e.op != GJ_OP_ADD_I && e.op != GJ_OP_SUB_I && e.op != GJ_OP_MUL_I) ||
-		(e.arg != GJ_INT8 && e.arg != GJ_INT4))
-		return false;
-	if (e.a < 0 && e.b >= 0 && e.op != GJ_OP_MUL_I)
-		return add_factor(argument, GJ_OP_ADD_I, e.b, e.slot_b, e.op, e.constant);
-	return add_factor(argument, GJ_OP_ADD_I, e.a, e.slot_a, GJ_OP_LOAD, e.constant) &&
-		   add_factor(argument, e.op, e.b, e.slot_b, GJ_OP_LOAD, e.constant);
-}
-
-/* What an argument can come to; false: something on the way there may overflow. */
-bool
-Maker::bound_argument(const Argument &argument, bool narrow, Interval *values) const
-{
-	Interval product = {0, 0};
-	bool minus = false;
-
-	*values = {0, 0};
-	for (uint32_t k = 0; k < argument.n; k++)
-	{
-		const GroupedFactor &f = argument.factor[k];
-		Interval x = {f.constant, f.constant};
-
-		if (f.column >= 0)
-		{
-			const Interval column = values_of_column(f.column);
-
-			x = add(x, f.op == GJ_OP_SUB_I ? negative(column) : column);
-		}
-		if (!fits(x, false))
-			return false;
-		if (argument.join[k] == GJ_OP_MUL_I)
-			product = multiply(product, x);
-		else
-		{
-			*values = add(*values, minus ? negative(product) : product);
-			product = x;
-			minus = argument.join[k] == GJ_OP_SUB_I;
-		}
-		if (!fits(product, false) || !fits(*values, false))
-			return false;
-	}
-	*values = add(*values, minus ? negative(product) : product);
-	return fits(*values, narrow);
-}
-
-bool
-Maker::make_argument(const GjFusedExpr &e, Argument *argument) const
-{
-	const bool narrow = e.form == GJ_FUSED_SIMPLE && e.op != GJ_OP_LOAD && e.arg == GJ_INT4;
-
-	return split_argument(e, argument) && bound_argument(*argument, narrow, &argument->values);
-}
-
-bool
-Maker::add_products(const Argument &argument, uint32_t sum)
-{
-	if (to->nfactors + argument.n > GJ_FUSED_FACTORS)
-		return false;
-	for (uint32_t k = 0; k < argument.n; k++)
-	{
-		if (argument.join[k] != GJ_OP_MUL_I)
-			to->product[to->nproducts++] = {(uint8_t) to->nfactors, 0, 0, (uint8_t) sum};
-		to->product[to->nproducts - 1].n++;
-		to->factor[to->nfactors++] = argument.factor[k];
-	}
-	return true;
-}
-
-bool
-Maker::make_sums()
-{
-	for (uint32_t a = 0; a < plan->naggregates; a++)
-	{
-		const GjFusedExpr &e = plan->exprs[plan->aggregate_expr[a]];
-		const uint32_t op = plan->aggregate_op[a];
-		Argument argument;
-
-		to->sum_of[a] = GJ_FUSED_AGGREGATES;
-		if (op == GJ_AGG_COUNT_STAR || (op == GJ_AGG_COUNT && e.form == GJ_FUSED_NONE))
-			continue;
-		if ((op != GJ_AGG_SUM_I && op != GJ_AGG_COUNT) || !make_argument(e, &argument))
-			return false;
-		if (op == GJ_AGG_COUNT)
-			continue;
-		for (uint32_t b = 0; b < a; b++)
-		{
-			if (plan->aggregate_op[b] == op && plan->aggregate_expr[b] == plan->aggregate_expr[a])
-				to->sum_of[a] = to->sum_of[b];
-		}
-		if (to->sum_of[a] < GJ_FUSED_AGGREGATES)
-			continue;
-		if (!add_products(argument, to->nsums))
-			return false;
-		most[to->nsums] = greatest(argument.values);
-		to->sum_of[a] = (uint8_t) to->nsums++;
-	}
-	return true;
-}
-
-static std::tuple<int16_t, uint8_t, bool, int64_t>
-order_of(const GroupedFactor &f)
-{
-	return std::make_tuple(f.column, f.op, f.minus, f.constant);
-}
-
-/* Orders products by their factors, so that one comes behind its beginning. */
-void
-Maker::order_products()
-{
-	const GroupedFactor *factor = to->factor;
-
-	std::sort(to->product, to->product + to->nproducts,
-			  [factor](const GroupedProduct &x, const GroupedProduct &y)
-			  {
-				  const auto less = [](const GroupedFactor &a, const GroupedFactor &b)
-				  { return order_of(a) < order_of(b); };
-
-				  return std::lexicographical_compare(factor + x.first, factor + x.first + x.n,
-													  factor + y.first, factor + y.first + y.n,
-													  less);
-			  });
-	for (uint32_t k = 1; k < to->nproducts; k++)
-	{
-		const GroupedProduct &before = to->product[k - 1];
-		GroupedProduct &p = to->product[k];
-
-		if (before.n <= p.n &&
-			std::equal(factor + before.first, factor + before.first + before.n, factor + p.first,
-					   [](const GroupedFactor &a, const GroupedFactor &b)
-					   { return order_of(a) == order_of(b); }))
-			p.done = before.n;
-	}
-}
-
 /* Places of counts and sums in shared memory; false: there is no room, or it is not worth while. */
 bool
-Maker::lay_out(uint32_t ngroups, uint32_t nprocessors)
+FewMaker::lay_out(uint32_t ngroups, uint32_t nprocessors)
 {
 	/* of a block, at most: there are as many blocks as processors, or as chunks */
 	const uint64_t rows = (uint64_t) gj_blocks(input.nchunks, nprocessors) * input.chunk;
@@ -437,10 +356,10 @@ Maker::lay_out(uint32_t ngroups, uint32_t nprocessors)
 }
 
 bool
-Maker::make(const GjGroups &groups, uint32_t nprocessors)
+FewMaker::make(const GjGroups &groups, uint32_t nprocessors)
 {
 	if (plan->nsteps > 0 || groups.rows.nrows == 0 || !make_filters() || !make_keys() ||
-		!make_sums())
+		!make_sums() || to->distinct != 0)
 		return false;
 	order_products();
 	return lay_out(groups.rows.nrows, nprocessors);
@@ -451,7 +370,7 @@ Maker::make(const GjGroups &groups, uint32_t nprocessors)
 /* More blocks, if need be, so that no sum of one needs more than 64 bits; false: none has so few.
  */
 static bool
-bound_sums(const Maker &maker, uint32_t *blocks)
+bound_sums(const FewMaker &maker, uint32_t *blocks)
 {
 	const Input &input = maker.input;
 
@@ -473,7 +392,7 @@ gj_fused_grouped(GjQueue *queue, const GjFusedPlan *plan, const GjFusedPart *par
 				 const Input &input, const GjGroups &groups, const Missed &missed, bool *done)
 {
 	Grouped g;
-	Maker maker(plan, parts, input, &g);
+	FewMaker maker(plan, parts, input, &g);
 	uint32_t blocks = 0;
 	size_t nbytes;
 	void *map;

@@ -363,4 +363,8 @@ GjStatus gj_fused_grouped(GjQueue *queue, const GjFusedPlan *plan, const GjFused
 						  const Input &input, const GjGroups &groups, const Missed &missed,
 						  bool *done);
 
+/* fused.cu: brings the parts to the device, and says in *input where they are. */
+GjStatus gj_fused_upload(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
+						 const GjFusedPart *parts, uint32_t nparts, Input *input);
+
 #endif /* GJ_CUDA_FUSED_KERNELS_CUH */

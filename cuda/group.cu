@@ -240,6 +240,7 @@ typedef struct Operators
 {
 	uint32_t n;
 	uint8_t op[GJ_MAX_AGGREGATES];
+	uint8_t aggregate[GJ_MAX_AGGREGATES]; /* which of the program's it is */
 } Operators;
 
 static Operators
@@ -250,11 +251,35 @@ operators_of(const GjProgram *program)
 
 	operators.n = program->naggregates;
 	for (uint32_t a = 0; a < operators.n; a++)
+	{
 		operators.op[a] = (uint8_t) aggregates[a].op;
+		operators.aggregate[a] = (uint8_t) a;
+	}
 	return operators;
 }
 
-/* Aggregate blockIdx.y, a group a thread; `distinct` is the distinct key, or -1. */
+/* Leaves those whose states are not yet what GjAggState says: start_state, group_finish. */
+static Operators
+unfinished_of(const Operators &all)
+{
+	Operators left = {};
+
+	for (uint32_t a = 0; a < all.n; a++)
+	{
+		switch (all.op[a])
+		{
+			case GJ_AGG_COUNT_STAR:
+			case GJ_AGG_COUNT:
+			case GJ_AGG_SUM_I:
+				continue;
+		}
+		left.op[left.n] = all.op[a];
+		left.aggregate[left.n++] = all.aggregate[a];
+	}
+	return left;
+}
+
+/* Aggregate blockIdx.y of `all`, a group a thread; `distinct` is the distinct key, or -1. */
 static __global__ void
 __launch_bounds__(GJ_THREADS) group_finish(const __grid_constant__ GjGroups groups,
 										   const __grid_constant__ Operators all, int distinct)
@@ -265,7 +290,7 @@ __launch_bounds__(GJ_THREADS) group_finish(const __grid_constant__ GjGroups grou
 
 	if (g >= groups.rows.nrows)
 		return;
-	state = &groups.state[blockIdx.y][g];
+	state = &groups.state[all.aggregate[blockIdx.y]][g];
 	if (gj_agg_is_distinct(op))
 	{
 		if (distinct >= 0)
@@ -297,16 +322,18 @@ static GjStatus
 gj_group_finish(GjQueue *queue, const GjGroups *groups)
 {
 	const GjProgram *program;
+	Operators unfinished;
 	int distinct = -1;
 
 	GJ_TRY(gj_enter(queue));
 	program = queue->program;
-	if (groups->rows.nrows == 0 || program->naggregates == 0)
+	unfinished = unfinished_of(operators_of(program));
+	if (groups->rows.nrows == 0 || unfinished.n == 0)
 		return GJ_OK;
 	if (program->distinct_key && groups->rows.nkeys == program->ngroup_keys)
 		distinct = (int) program->ngroup_keys - 1;
-	group_finish<<<dim3(gj_blocks(groups->rows.nrows, GJ_THREADS), program->naggregates),
-				   GJ_THREADS, 0, queue->stream>>>(*groups, operators_of(program), distinct);
+	group_finish<<<dim3(gj_blocks(groups->rows.nrows, GJ_THREADS), unfinished.n), GJ_THREADS, 0,
+				   queue->stream>>>(*groups, unfinished, distinct);
 	GJ_LAUNCHED(queue, "group_finish");
 	return GJ_OK;
 }

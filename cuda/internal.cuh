@@ -367,6 +367,7 @@ extern const GjColumnOps gj_cuda_columns;
 extern const GjTableOps gj_cuda_tables;
 extern const GjGroupOps gj_cuda_groups;
 extern const GjFusedOps gj_cuda_pass;
+extern const GjPlaceOps gj_cuda_places;
 extern const GjOrderOps gj_cuda_order;
 extern const GjSetOps gj_cuda_sets;
 extern const GjSplitOps gj_cuda_exchange;

@@ -7,8 +7,8 @@
  * with three joins in a row; of int4, and some of int8.  Beside most is the time of a kernel
  * written for just this, which knows types, operators and the number of steps when it is compiled,
  * and reads the same tables: what a plan that is looked at while it runs costs.  Before them few
- * groups by texts with dictionaries, with sums as of TPC-H Q01.  Median of RUNS after one that does
- * not count.
+ * groups by texts with dictionaries, with sums as of TPC-H Q01, and many by integers (places).
+ *Median of RUNS after one that does not count.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -799,10 +799,149 @@ bench_grouped(const Device &device)
 	}
 }
 
+/* ---- many groups, by places */
+
+enum
+{
+	ORDER,
+	SUPPLIER,
+	AMOUNT,
+	NPLACED
+};
+
+/* Groups by the first nkeys columns: what bounds, rows and groups take. */
+static void
+time_places(Queue &q, const char *what, const std::vector<GjColumn> &columns, uint32_t nparts,
+			uint32_t nkeys)
+{
+	const double *ms = q.ops->queues->phase_ms(q.queue);
+	const uint32_t n = nparts * PART_ROWS;
+	std::vector<std::vector<GjColumn>> part(nparts, columns);
+	std::vector<GjFusedPart> parts;
+	std::vector<double> times[3];
+	GjFusedPlan plan = {};
+	GjGroups none = {};
+	GjPlaces places;
+	GjGroups to = {};
+	uint32_t ngroups = 0;
+	void *memory = NULL;
+
+	for (uint32_t p = 0; p < nparts; p++)
+	{
+		for (GjColumn &c : part[p])
+			c.data = (const uint8_t *) c.data + (size_t) p * PART_ROWS * gj_column_stride(&c);
+		parts.push_back({part[p].data(), PART_ROWS});
+	}
+	plan.ncolumns = plan.nprobe_columns = NPLACED;
+	add_aggregates(plan, binary(GJ_OP_LOAD, AMOUNT, 0, -1, 0, 0));
+	plan.ngroup_keys = (uint8_t) nkeys;
+	none.rows.nkeys = to.rows.nkeys = nkeys;
+	for (uint32_t k = 0; k < nkeys; k++)
+	{
+		plan.group_how[k] = GJ_GROUP_INTEGER;
+		plan.group_expr[k] = plan.nexprs;
+		plan.exprs[plan.nexprs++] = binary(GJ_OP_LOAD, (int16_t) k, 0, -1, 0, 0);
+		to.rows.value[k] = (int64_t *) q.alloc((size_t) n * 8);
+	}
+	to.rows.null = (uint32_t *) q.alloc((size_t) n * 4);
+	to.rows.hash = (uint64_t *) q.alloc((size_t) n * 8);
+	for (uint32_t a = 0; a < 2; a++)
+		to.state[a] = (GjAggState *) q.alloc((size_t) n * sizeof(GjAggState));
+	for (int i = 0; i <= RUNS; i++)
+	{
+		double before[3];
+		const GjPhase phase[] = {GJ_PHASE_TRANSFER, GJ_PHASE_PROBE, GJ_PHASE_AGGREGATE};
+
+		must(q, q.ops->queues->sync(q.queue), "sync");
+		for (uint32_t k = 0; k < 3; k++)
+			before[k] = ms[phase[k]];
+		q.ops->queues->phase(q.queue, phase[0]);
+		must(q,
+			 q.ops->places->plan(q.queue, &plan, parts.data(), nparts, &none, UINT64_MAX, &places),
+			 "plan");
+		if (places.nplaces == 0)
+			exit(1);
+		if (memory == NULL)
+			memory = q.alloc(places.nbytes);
+		q.ops->queues->phase(q.queue, phase[1]);
+		must(q,
+			 q.ops->places->add(q.queue, &plan, columns.data(), parts.data(), nparts, &none,
+								&places, memory, &ngroups),
+			 "add");
+		q.ops->queues->phase(q.queue, phase[2]);
+		must(q,
+			 q.ops->places->groups(q.queue, &plan, parts.data(), nparts, &places, memory, ngroups,
+								   &to),
+			 "groups");
+		q.ops->queues->phase(q.queue, GJ_PHASE_WAIT);
+		must(q, q.ops->queues->sync(q.queue), "sync");
+		for (uint32_t k = 0; k < 3 && i > 0; k++)
+			times[k].push_back(ms[phase[k]] - before[k]);
+	}
+	printf("%-44s bounds %.3f, rows %.3f, groups %.3f ms; %u groups of %u places\n", what,
+		   median(times[0]), median(times[1]), median(times[2]), ngroups, places.nplaces);
+	fflush(stdout);
+}
+
+static GjColumn
+packed_column(Queue &q, const std::vector<int64_t> &values)
+{
+	GjColumn column = {};
+
+	column.data = q.upload(values);
+	column.kind = GJ_INT8;
+	column.width = 8;
+	return q.pack(column, (uint32_t) values.size());
+}
+
+static void
+bench_places(const Device &device)
+{
+	const uint32_t nparts = quick ? 4 : PARTS;
+	const uint32_t n = nparts * PART_ROWS;
+	std::vector<int64_t> order(n);
+	std::vector<int64_t> supplier(n);
+	Program program;
+
+	for (uint32_t c = 0; c < NPLACED; c++)
+		program.types.push_back({GJ_INT8, 8, 0, 0});
+	program.aggregates.push_back({GJ_AGG_COUNT_STAR, -1});
+	program.aggregates.push_back(
+		{GJ_AGG_SUM_I, (int32_t) program.expr(GJ_INT8, {load(0, AMOUNT)})});
+
+	Queue q(device, program);
+	std::vector<GjColumn> columns(NPLACED);
+
+	/* keys as those of TPC-H's orders: 8 of 32 */
+	for (uint32_t i = 0; i < n; i++)
+	{
+		order[i] = i / 4 / 8 * 32 + i / 4 % 8;
+		supplier[i] = i % 7;
+	}
+	columns[ORDER] = packed_column(q, order);
+	columns[SUPPLIER] = packed_column(q, supplier);
+	columns[AMOUNT] = number_column(q, n, 100, 50, QUANTITY);
+	time_places(q, "count, sum by key, in its order", columns, nparts, 1);
+	/* each row goes to another place */
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const uint32_t other = (uint32_t) ((uint64_t) i * 982451653 % n);
+
+		order[i] = other / 4 / 8 * 32 + other / 4 % 8;
+	}
+	columns[ORDER] = packed_column(q, order);
+	time_places(q, "the same, in no order", columns, nparts, 1);
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = i / 28;
+	columns[ORDER] = packed_column(q, order);
+	time_places(q, "the same by two keys, in their order", columns, nparts, 2);
+}
+
 void
 bench_fused(const Device &device)
 {
 	bench_grouped(device);
+	bench_places(device);
 	bench_columns(device, false);
 	printf("the same of int8\n");
 	bench_columns(device, true);

@@ -477,6 +477,7 @@ static Test tests[] = {
 	{"fused", test_fused},
 	{"plain", test_plain},
 	{"grouped", test_grouped},
+	{"places", test_places},
 	{"gather", test_gather},
 	{"sets", test_sets},
 	{"sorted", test_sorted},

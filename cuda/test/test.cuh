@@ -210,6 +210,7 @@ void test_order(const Device &device);
 void test_fused(const Device &device);
 void test_plain(const Device &device);
 void test_grouped(const Device &device);
+void test_places(const Device &device);
 void test_gather(const Device &device);
 void test_hash(const Device &device);
 void test_radix(const Device &device); /* of the cuda device */

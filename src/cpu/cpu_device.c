@@ -378,6 +378,7 @@ const GjDeviceOps gj_cpu_device = {
 	.tables = &gj_cpu_tables,
 	.groups = &gj_cpu_groups,
 	.pass = &gj_cpu_pass,
+	.places = &gj_cpu_places,
 	.order = &gj_cpu_order,
 	.sets = &gj_cpu_sets,
 	.exchange = &gj_cpu_exchange

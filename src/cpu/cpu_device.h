@@ -95,6 +95,7 @@ extern const GjColumnOps gj_cpu_columns;
 extern const GjTableOps gj_cpu_tables;
 extern const GjGroupOps gj_cpu_groups;
 extern const GjFusedOps gj_cpu_pass;
+extern const GjPlaceOps gj_cpu_places;
 extern const GjOrderOps gj_cpu_order;
 extern const GjSetOps gj_cpu_sets;
 extern const GjSplitOps gj_cpu_exchange;

@@ -82,6 +82,7 @@ typedef struct GjDeviceOps
 	const GjTableOps *tables;
 	const GjGroupOps *groups;
 	const GjFusedOps *pass;
+	const GjPlaceOps *places;
 	const GjOrderOps *order;
 	const GjSetOps *sets;
 	const GjSplitOps *exchange;

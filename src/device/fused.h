@@ -14,7 +14,7 @@
 #define GJ_FUSED_FACTORS	32
 #define GJ_FUSED_AGGREGATES 8
 #define GJ_FUSED_GROUP_KEYS 8
-#define GJ_FUSED_PARTS		256	/* of one call */
+#define GJ_FUSED_PARTS		1024	/* of one call */
 #define GJ_FUSED_WALK		64	/* rows of a key that are looked at in turn, at most */
 #define GJ_FUSED_PROBE		16	/* probe columns whose values missed tuples take with them */
 
@@ -124,6 +124,24 @@ typedef struct GjFusedMissed
 	uint32_t	n[GJ_FUSED_PARTS];
 } GjFusedMissed;
 
+/*
+ * Groups by integers that lie near to each other: a group is found by its place, which is
+ *
+ *	(number of key 0 * (numbers[1] + 1) + number of key 1) * (numbers[2] + 1) + ...
+ *
+ * The number of a value is value - low, that of NULL is `numbers`.  See places.h.
+ */
+#define GJ_PLACE_KEYS		4
+
+typedef struct GjPlaces
+{
+	uint32_t	nkeys;
+	uint32_t	nplaces;		/* 0: groups are not found by places */
+	int64_t		low[GJ_PLACE_KEYS];
+	uint32_t	numbers[GJ_PLACE_KEYS];
+	uint64_t	nbytes;			/* of device memory that `add` takes */
+} GjPlaces;
+
 /* Filter, joins and aggregates in one pass. */
 typedef struct GjFusedOps
 {
@@ -145,5 +163,33 @@ typedef struct GjFusedOps
 	 */
 	GjStatus	(*fused_counts) (GjQueue *queue, uint64_t counts[GJ_FUSED_STEPS + 1]);
 } GjFusedOps;
+
+/* Groups by places: device/places.h. */
+typedef struct GjPlaceOps
+{
+	/*
+	 * Finds out whether the device can add the parts' rows to groups by places, and also all groups
+	 * so far, which have been made by the plan's keys.  At most `most` places.  Waits.
+	 */
+	GjStatus	(*plan) (GjQueue *queue, const GjFusedPlan *plan, const GjFusedPart *parts,
+								uint32_t nparts, const GjGroups *groups, uint64_t most,
+								GjPlaces *places);
+
+	/*
+	 * Adds them to places in device memory.  *n (host) = places that something was added to; or
+	 * UINT32_MAX: the groups do not suit, and nothing is of use.  Waits.
+	 */
+	GjStatus	(*add) (GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
+							   const GjFusedPart *parts, uint32_t nparts, const GjGroups *groups,
+							   const GjPlaces *places, void *memory, uint32_t *n);
+
+	/*
+	 * Makes the n places groups 0 .. n-1 of `to`, which has room for them.  Counts the rows that
+	 * passed the filter (fused_counts).
+	 */
+	GjStatus	(*groups) (GjQueue *queue, const GjFusedPlan *plan, const GjFusedPart *parts,
+								  uint32_t nparts, const GjPlaces *places, void *memory, uint32_t n,
+								  const GjGroups *to);
+} GjPlaceOps;
 
 #endif							/* GJ_DEVICE_FUSED_H */

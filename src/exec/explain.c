@@ -378,7 +378,11 @@ explain_output(ExplainContext *cxt)
 			ExplainPropertyList("Dependent Columns",
 								list_copy_tail(list_truncate(list_copy(items), nkeys), ncompared), cxt->es);
 		if (cxt->es->analyze && cxt->state->nruns > 0)
+		{
 			ExplainPropertyInteger("Groups", NULL, cxt->state->stats.rows_out, cxt->es);
+			if (cxt->state->stats.group_places > 0 && cxt->es->verbose)
+				ExplainPropertyText("Group Table", "direct", cxt->es);
+		}
 		items = list_copy_tail(items, nkeys);
 	}
 	if (cxt->state->agg_finals != NIL)

@@ -405,7 +405,7 @@ typedef struct GjRunStats
 								 * a block of build rows; 1: on all of them */
 	uint32_t	exchange_step;	/* 1 + the step whose rows were exchanged; 0: none */
 	uint32_t	scheme;			/* GjScheme */
-	uint32_t	unused;
+	uint32_t	group_places;	/* fused passes that found groups by their places */
 	uint32_t	sorted_runs;	/* that were merged on the host; 0: one device had all rows */
 	uint64_t	spilled_memory; /* bytes kept in host memory, and in temporary files */
 	uint64_t	spilled_disk;
@@ -425,6 +425,7 @@ gj_add_run_stats(GjRunStats *sum, const GjRunStats *stats, uint32_t counted)
 	sum->bytes_in += stats->bytes_in;
 	sum->bytes_out += stats->bytes_out;
 	sum->rows_out += stats->rows_out;
+	sum->group_places += stats->group_places;
 	for (int i = 0; i < GJ_MAX_SOURCES; i++)
 	{
 		if (counted >> i & 1)

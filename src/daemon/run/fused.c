@@ -42,6 +42,8 @@
 #define GJ_FUSED_LEAST_SPARE 4
 /* Bytes of lists of tuples, a row and slot: two lists with some room to spare. */
 #define GJ_FUSED_LISTS		(2 * 5)
+/* Groups of more of the first tuples, on average, are few. */
+#define GJ_FUSED_GROUP_TUPLES 16
 /* That many calls of which most tuples came back are too many. */
 #define GJ_FUSED_MAX_BAD	4
 /* A call takes all rows that are left, if they exceed its own by one part in so many at most. */
@@ -257,6 +259,16 @@ group_missed(GjRun *run, uint32_t p)
 	return GJ_OK;
 }
 
+/* Finds out by the tuples of the first call, all of which came back, whether groups are many. */
+static void
+note_groups(GjRun *run, uint64_t ntuples, bool first)
+{
+	const GjGroups *groups = run->sink->groups(run);
+
+	if (first)
+		run->fused->many_groups = groups && ntuples / GJ_FUSED_GROUP_TUPLES <= groups->rows.nrows;
+}
+
 /* Groups what came back, and finds out whether it was too much. */
 static GjStatus
 take_missed(GjRun *run, bool first)
@@ -271,6 +283,7 @@ take_missed(GjRun *run, bool first)
 			GJ_TRY(group_missed(run, p));
 	}
 	fused->few_missed = n <= GJ_FUSED_FEW && n <= fused->nrows / 2;
+	note_groups(run, n, first);
 	if (!first && n > fused->nrows / 2 && ++fused->nbad >= GJ_FUSED_MAX_BAD)
 		fused->off = true;
 	return GJ_OK;
@@ -318,8 +331,11 @@ rows_with_groups(GjRun *run, const GjGroups *groups)
 									   GJ_FUSED_GROUP_ROWS);
 		fused->group_rows = clamp(fit / GJ_FUSED_SPARE, fused->many_group_rows, GJ_FUSED_ROWS);
 	}
-	return groups && groups->rows.nrows > GJ_FUSED_FEW_GROUPS && !fused->few_missed ?
-		fused->many_group_rows : fused->group_rows;
+	/* most likely none comes back */
+	if (fused->few_missed || gj_fused_may_have_places(run, groups))
+		return fused->group_rows;
+	return groups && groups->rows.nrows > GJ_FUSED_FEW_GROUPS ? fused->many_group_rows :
+		fused->group_rows;
 }
 
 /*
@@ -375,7 +391,15 @@ run_groups(GjRun *run)
 	static const GjGroups none;
 	const GjGroups *groups = run->sink->groups(run);
 	bool		first = !groups || groups->rows.nrows == 0;
+	bool		done = false;
 
+	if (!first)
+		GJ_TRY(gj_fused_places(run, groups, &done));
+	if (done)
+	{
+		run->fused->few_missed = true;
+		return GJ_OK;
+	}
 	GJ_TRY(reserve_missed(run, 0, run->fused->nrows));
 	GJ_TRY(call_device(run, groups ? groups : &none, &run->fused->missed));
 	return take_missed(run, first);

@@ -64,6 +64,13 @@ struct GjSinkOps
 	/* Makes the groups of a view's tuples, without adding the tuples to them. */
 	GjStatus	(*make_groups) (GjRun *run, const GjView *view);
 	/*
+	 * Has make(run, to, arg) make n groups in `to`, which has room for them, instead of all groups
+	 * found so far.  These stay if it fails.  No key is a reference.
+	 */
+	GjStatus	(*replace_groups) (GjRun *run, uint32_t n,
+								   GjStatus (*make) (GjRun *run, const GjGroups *to, void *arg),
+								   void *arg);
+	/*
 	 * Hands over what is still here.  Waits for all that was queued, first: an error of a row must
 	 * show before anything is sent.
 	 */

@@ -102,6 +102,7 @@ typedef struct GjRunFused
 	GjFusedMissed missed;		/* tuples whose group was not known */
 	uint32_t	nbad;			/* calls from which most tuples came back */
 	bool		few_missed;		/* hardly any will: as from the last one */
+	bool		many_groups;	/* of few tuples each: they may be found by places */
 } GjRunFused;
 
 /* Which probe rows have a match in the first step, if other runs join them, too: run/marks.c. */
@@ -311,6 +312,14 @@ extern void gj_questions_free(GjRun *run);
  * columns have answers.  False: it cannot.
  */
 extern bool gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan);
+
+/*
+ * run/fused_places.c: adds the rows of a call to groups by places, where that is possible and takes
+ * less time than a look-up of each row.  *done: it did.
+ */
+extern GjStatus gj_fused_places(GjRun *run, const GjGroups *groups, bool *done);
+/* True if that is likely. */
+extern bool gj_fused_may_have_places(const GjRun *run, const GjGroups *groups);
 
 /* run/fused_order.c: chooses the order of the plan's steps, which fit it. */
 extern void gj_fused_choose_order(const GjRun *run, GjRunFused *fused);

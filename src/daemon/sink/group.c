@@ -747,6 +747,28 @@ groups(const GjRun *run)
 	return gj_grouping(run) ? &gj_grouping(run)->groups : NULL;
 }
 
+static GjStatus
+replace_groups(GjRun *run, uint32_t n,
+			   GjStatus (*make) (GjRun *run, const GjGroups *to, void *arg), void *arg)
+{
+	GjGrouping *from = gj_grouping(run);
+	GjStatus	status;
+
+	GJ_TRY(gj_groups_start(run, from->groups.rows.nkeys));
+	status = grow_groups(run, n, 0);
+	if (status == GJ_OK)
+		status = make(run, &gj_grouping(run)->groups, arg);
+	if (status != GJ_OK)
+	{
+		free_groups(run);
+		run->output.state = from;
+		return status;
+	}
+	gj_grouping(run)->groups.rows.nrows = n;
+	gj_groups_free(&run->work, from);
+	return GJ_OK;
+}
+
 static uint32_t
 plan(GjRun *run)
 {
@@ -764,7 +786,8 @@ const GjSinkOps gj_sink_groups = {
 	.joins = true,.spreads = true,.fusible = true,
 	.has_groups = true,.in_batches = true,
 	.plan = plan,.tuple_bytes = gj_sink_no_bytes,.push = push,.groups = groups,
-	.make_groups = make_groups,.finish = finish,.free = free_groups
+	.replace_groups = replace_groups,.make_groups = make_groups,
+	.finish = finish,.free = free_groups
 };
 
 const GjSinkOps gj_sink_sorted_groups = {
@@ -772,5 +795,6 @@ const GjSinkOps gj_sink_sorted_groups = {
 	.joins = true,.spreads = true,.fusible = true,
 	.has_groups = true,.sorted = true,.in_batches = true,
 	.plan = plan,.tuple_bytes = gj_sink_no_bytes,.push = push,.groups = groups,
-	.make_groups = make_groups,.finish = finish,.free = free_groups
+	.replace_groups = replace_groups,.make_groups = make_groups,
+	.finish = finish,.free = free_groups
 };
