@@ -1,7 +1,7 @@
 /*
  * fused_grouped.cuh
  *	  What the fused operator adds up for groups of rows without joins, where all of it is integers
- *	  without NULLs: for few groups (fused_grouped.cu), and for groups by place (fused_dense.cu).
+ *	  without NULLs: for few groups (fused_grouped.cu), and for groups by place (fused_places.cu).
  *
  * Arguments of sums are products, or sums of products, of integers without NULLs.  A sum of
  * products is added product by product.  Products are in such an order that one can go on where
