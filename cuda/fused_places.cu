@@ -555,7 +555,9 @@ PlacesMaker::put_beside(uint32_t sum)
 	const uint64_t odd = unit >> shift;
 	uint64_t inverse = odd;
 
-	if (units > UINT32_MAX || units * most_rows > UINT64_MAX >> count_bits)
+	/* the sum itself has 64 bits, too, whatever its units are */
+	if (units > UINT32_MAX || units * most_rows > UINT64_MAX >> count_bits ||
+		most[sum] * nrows() > (unsigned __int128) MOST_BEFORE)
 		return false;
 	/* each step doubles the bits that are right; of `odd` three are */
 	for (int i = 0; i < 5; i++)

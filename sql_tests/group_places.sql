@@ -9,7 +9,7 @@ CREATE TABLE item WITH (autovacuum_enabled = off) AS
 SELECT ((i / 4) / 8 * 32 + (i / 4) % 8 + 1)::bigint AS k, (i * 7919::bigint % 100003)::int AS other, i % 3000 AS a,
 	   CASE WHEN i % 7 = 3 THEN NULL ELSE i % 7 END AS b, CASE WHEN i % 13 = 5 THEN NULL ELSE i / 5 END AS n,
 	   (1 + i % 50)::numeric(12, 2) AS quantity, (i % 1000 * 37)::bigint AS price, ((i % 11) / 100.0)::numeric(12, 2) AS discount,
-	   4611686018427387904 + i % 3 AS great, CASE WHEN i % 9 > 0 THEN i % 9 END AS maybe, i % 100 AS day, i % 8 / 4.0::float8 AS f
+	   4611686018427387904 + i % 3 AS great, (1 + i % 9) * 1000000000000000000 AS huge, CASE WHEN i % 9 > 0 THEN i % 9 END AS maybe, i % 100 AS day, i % 8 / 4.0::float8 AS f
 FROM generate_series(1, 360000) i;
 VACUUM (ANALYZE, FREEZE) item;
 
@@ -38,6 +38,7 @@ SELECT sums('SELECT b, a, sum(quantity + price) FROM item WHERE day BETWEEN 3 AN
 -- sums of more than 64 bits
 SELECT sums('SELECT k, sum(great), count(*) FROM item GROUP BY k');
 SELECT gj_same('SELECT k, sum(great) FROM item WHERE k < 20 GROUP BY k');
+SELECT sums('SELECT k, sum(huge), count(*) FROM item GROUP BY k');
 -- what has no place, or no sum of integers; no aggregates; distinct values
 SELECT sums('SELECT k, sum(maybe), count(maybe) FROM item GROUP BY k');
 SELECT sums('SELECT k, min(price), max(quantity) FROM item GROUP BY k');

@@ -33,6 +33,7 @@ struct PlacesTest
 	uint32_t n;
 	uint32_t nkeys;
 	bool wide; /* prices are so great that sums need 128 bits */
+	bool huge; /* quantities are multiples of so much that few of them exceed 64 bits */
 	std::vector<Column> columns;
 	Program program;
 	GjFusedPlan plan = {};
@@ -58,7 +59,7 @@ struct PlacesTest
 };
 
 PlacesTest::PlacesTest(Random &r, uint32_t nrows)
-	: random(r), n(nrows), nkeys(1 + random() % 2), wide(random() % 6 == 0)
+	: random(r), n(nrows), nkeys(1 + random() % 2), wide(random() % 6 == 0), huge(random() % 6 == 0)
 {
 	make_columns();
 	make_plan();
@@ -91,7 +92,8 @@ PlacesTest::make_columns()
 		if (!columns[KEY].null(row))
 			put(&columns[KEY], row,
 				low + (in_order ? row / same % range : (int64_t) (random() % range)) * step);
-		put(&columns[QUANTITY], row, 100 * (int64_t) (1 + random() % 50));
+		put(&columns[QUANTITY], row,
+			100 * (int64_t) (1 + random() % 50) * (huge ? INT64_C(1000000000000000) : 1));
 		put(&columns[PRICE], row,
 			((int64_t) (random() % 1000000) - 400000) * (wide ? INT64_C(1) << 20 : 1));
 		put(&columns[DISCOUNT], row, (int64_t) (random() % 11));
@@ -408,7 +410,8 @@ PlacesTest::run(const Device &device)
 		parts.push_back({part[p].data(), first[p + 1] - first[p]});
 	where = "n = " + std::to_string(n) + ", keys " + std::to_string(nkeys) + ", groups before " +
 			std::to_string(before.size()) + ", aggregates " + std::to_string(plan.naggregates) +
-			", terms " + std::to_string(plan.nterms) + (wide ? ", wide" : "");
+			", terms " + std::to_string(plan.nterms) + (wide ? ", wide" : "") +
+			(huge ? ", huge" : "");
 	expected = expect(&count);
 	/* what a GPU cannot add: counts that differ */
 	if (spoils && !before.empty() && plan.naggregates > 1)

@@ -381,6 +381,7 @@ sort_natively(GjHostSort *sort, uint32 nrows)
 {
 	for (uint32 row = 0; row < nrows; row++)
 	{
+		gj_sort_interrupts(row);
 		store_row(sort, row, NULL, sort->ncolumns, sort->passing);
 		tuplesort_puttupleslot(sort->tuplesort, sort->passing);
 	}

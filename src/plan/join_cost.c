@@ -325,6 +325,8 @@ gj_cost_counted(const GjBuildStep *step, double rows, double outer, double inner
 				   step->rows * (1 + nwork * 0.25) / Max(device->probe_rate, 1e5));
 }
 
+static double inner_memory(const GjBuilder *builder, const GjBuildStep **largest);
+
 /* True if the step's keys are all columns of a unique index: a row matches one row at most. */
 static bool
 has_unique_keys(PlannerInfo *root, const GjBuildSource *source, const GjBuildStep *step)
@@ -352,7 +354,8 @@ static double
 build_part(PlannerInfo *root, const GjBuildSource *source, const GjBuildStep *step)
 {
 	bool		is_kept = step->algorithm == GJ_JOIN_HASH && OidIsValid(source->heap_relid) &&
-		source->filter < 0 && load_part(root, source->rel) == 0 && has_unique_keys(root, source, step);
+		source->filter < 0 && has_unique_keys(root, source, step) &&
+		load_part(root, source->rel) == 0;
 
 	return is_kept ? KEPT_BUILD_PART : 1;
 }
@@ -363,6 +366,8 @@ cost_program(PlannerInfo *root, const GjBuilder *builder, const GjDeviceInfo *de
 			 double *startup, double *run)
 {
 	double		rows = builder->source[0].rows_filtered;
+	/* what takes much of the memory may not stay */
+	bool		stays = inner_memory(builder, NULL) <= gj_device_memory(device) * INNER_SHARE;
 
 	*startup = SECONDS(START_SECONDS);
 	*run = source_cost(root, &builder->source[0], device);
@@ -375,7 +380,7 @@ cost_program(PlannerInfo *root, const GjBuilder *builder, const GjDeviceInfo *de
 		double		build;
 
 		*run += SECONDS(step_seconds(device, step, rows, inner->rows_filtered, &build) - build);
-		*startup += SECONDS(build * build_part(root, inner, step));
+		*startup += SECONDS(build * (stays ? build_part(root, inner, step) : 1));
 		rows = step->rows;
 	}
 }

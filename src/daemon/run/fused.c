@@ -42,6 +42,8 @@
 #define GJ_FUSED_LEAST_SPARE 4
 /* Bytes of lists of tuples, a row and slot: two lists with some room to spare. */
 #define GJ_FUSED_LISTS		(2 * 5)
+/* Columns of all parts of a call, which are described to the device anew each time. */
+#define GJ_FUSED_DESCRIBED	(256 * 1024)
 /* Groups of more of the first tuples, on average, are few. */
 #define GJ_FUSED_GROUP_TUPLES 16
 /* That many calls of which most tuples came back are too many. */
@@ -362,9 +364,10 @@ static uint32_t
 room_for_rows(GjRun *run)
 {
 	uint32_t	most = rows_of_call(run);
+	uint32_t	parts = GJ_FUSED_DESCRIBED / run->program->ncolumns;
 
-	return run->fused->nparts == GJ_FUSED_PARTS || run->fused->nrows >= most ? 0 :
-		most - run->fused->nrows;
+	return run->fused->nparts >= (parts < GJ_FUSED_PARTS ? parts : GJ_FUSED_PARTS) ||
+		run->fused->nrows >= most ? 0 : most - run->fused->nrows;
 }
 
 /* Takes the parts through; lists may take what nobody else has a use for at the time. */

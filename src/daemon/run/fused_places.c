@@ -47,7 +47,12 @@ add_to_places(GjRun *run, const GjGroups *groups, const GjPlaces *places, void *
 	GJ_TRY(work->ops->places->add(work->queue, &fused->plan, run->columns, fused->part,
 								  fused->nparts, groups, places, memory, &call.n));
 	if (call.n == UINT32_MAX)
+	{
+		/* nor will they suit the next call */
+		fused->many_groups = false;
 		return GJ_OK;
+	}
+	GJ_STOP_CHECK(run);
 	work->ops->queues->phase(work->queue, GJ_PHASE_AGGREGATE);
 	GJ_TRY(run->sink->replace_groups(run, call.n, make_groups, &call));
 	run->stats.group_places++;
@@ -78,8 +83,13 @@ gj_fused_places(GjRun *run, const GjGroups *groups, bool *done)
 	GJ_TRY(work->ops->places->plan(work->queue, &fused->plan, fused->part, fused->nparts, groups,
 								   ((uint64_t) fused->nrows + groups->rows.nrows) *
 								   GJ_PLACES_FACTOR, &places));
-	if (places.nplaces == 0)
+	/* nothing resident makes room */
+	if (places.nplaces == 0 || places.nbytes > gj_lease_free(work->lease))
+	{
+		fused->many_groups = false;
 		return GJ_OK;
+	}
+	GJ_STOP_CHECK(run);
 	status = gj_buffer_grow(work, &memory, 0, places.nbytes, 0);
 	if (status == GJ_OK)
 		status = add_to_places(run, groups, &places, memory.memory, done);

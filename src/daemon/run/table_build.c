@@ -17,6 +17,8 @@
 #define GJ_DIRECT_SPARE		(UINT64_C(4) << 20)
 /* Part of the memory that is left which that may be. */
 #define GJ_DIRECT_SHARE		64
+/* A filter that leaves one row in more than so many has left few. */
+#define GJ_FEW_LEFT			4
 /*
  * A pass that puts something to a table takes as long as that saves for so many probe rows a row.
  */
@@ -83,6 +85,18 @@ take_estimate(GjLease *lease, uint64_t needed, uint64_t *spare, uint64_t *taken)
 	return gj_lease_take(lease, *taken);
 }
 
+/*
+ * Bytes that a direct table may take.  Where rows come out by themselves, what notes matches has an
+ * entry for each row of the side: not worth it if the filter has left few.
+ */
+static uint64_t
+direct_bytes(const GjRun *run, const GjSideBuild *build, const GjRunStep *rs, uint64_t spare)
+{
+	return gj_step_makes_rows(rs->step) &&
+		build->nrows < run->relation[rs->step->source].nrows / GJ_FEW_LEFT ? 0 :
+		(uint64_t) build->nrows * GJ_DIRECT_BYTES + spare;
+}
+
 GjStatus
 gj_table_build(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 {
@@ -99,8 +113,7 @@ gj_table_build(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 		return GJ_OUT_OF_MEMORY;
 	if (rs->join->hashes)
 		status = work->ops->tables->hash_build(work->queue, &keys, build->rowid.memory,
-									   (uint64_t) build->nrows * GJ_DIRECT_BYTES + spare,
-									   stop, arg, &rs->table);
+									   direct_bytes(run, build, rs, spare), stop, arg, &rs->table);
 	else
 		status = work->ops->tables->sort_build(work->queue, &keys, build->rowid.memory, stop, arg,
 									   &rs->table);
@@ -264,6 +277,7 @@ put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
 	GjStatus	status;
 
 	if (!work->ops->tables->reads_payloads || !gj_table_has_places(table) ||
+		gj_step_makes_rows(rs->step) ||
 		table->max_count != 1 ||
 		table->keys.nkeys != 1 || c == run->sources[source].ncolumns || column->nulls ||
 		(column->kind != GJ_INT4 && column->kind != GJ_INT8) || !take_extra(run, source, nbytes))
