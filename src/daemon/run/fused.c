@@ -364,7 +364,8 @@ static uint32_t
 room_for_rows(GjRun *run)
 {
 	uint32_t	most = rows_of_call(run);
-	uint32_t	parts = GJ_FUSED_DESCRIBED / run->program->ncolumns;
+	/* count(*) reads none */
+	uint32_t	parts = GJ_FUSED_DESCRIBED / (run->program->ncolumns + 1);
 
 	return run->fused->nparts >= (parts < GJ_FUSED_PARTS ? parts : GJ_FUSED_PARTS) ||
 		run->fused->nrows >= most ? 0 : most - run->fused->nrows;
