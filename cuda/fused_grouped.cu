@@ -177,16 +177,7 @@ add_rows(const Grouped &g, const GjColumn *columns, const GroupedRows &rows, uin
 		const GroupedSum &sum = g.sum[p.sum];
 		uint32_t *low = table + sum.word * step;
 
-#pragma unroll 1
-		for (uint32_t f = p.done; f < p.n; f++)
-		{
-			uint64_t value[GROUPED_ROWS];
-
-			load_factor(g.factor[p.first + f], columns, rows, value);
-#pragma unroll
-			for (uint32_t i = 0; i < GROUPED_ROWS; i++)
-				product[i] = f == 0 ? value[i] : product[i] * value[i];
-		}
+		multiply_factors(g, p, columns, rows, product);
 		if (sum.two)
 			add_two_words(low, step, product, place);
 		else

@@ -137,6 +137,23 @@ load_factor(const GroupedFactor &f, const GjColumn *columns, const GroupedRows &
 		value[i] = base + factor * ((uint32_t) number[i] ^ flip);
 }
 
+/* Makes the product of the one before: multiplies it by the factors that it has beyond it. */
+static __device__ __forceinline__ void
+multiply_factors(const Grouped &g, const GroupedProduct &p, const GjColumn *columns,
+				 const GroupedRows &rows, uint64_t (&product)[GROUPED_ROWS])
+{
+#pragma unroll 1
+	for (uint32_t f = p.done; f < p.n; f++)
+	{
+		uint64_t value[GROUPED_ROWS];
+
+		load_factor(g.factor[p.first + f], columns, rows, value);
+#pragma unroll
+		for (uint32_t i = 0; i < GROUPED_ROWS; i++)
+			product[i] = f == 0 ? value[i] : product[i] * value[i];
+	}
+}
+
 /* The thread's rows that pass all filters. */
 static __device__ __forceinline__ uint32_t
 filter_rows(const Grouped &g, const GjColumn *columns, const GroupedRows &rows)

@@ -356,14 +356,7 @@ add_rows(const Grouped &g, const PlaceWords &w, const GjColumn *columns, const G
 		uint64_t *to = words + (beside ? 0 : w.sum[p.sum].word);
 		uint64_t value[GROUPED_ROWS];
 
-#pragma unroll 1
-		for (uint32_t f = p.done; f < p.n; f++)
-		{
-			load_factor(g.factor[p.first + f], columns, rows, value);
-#pragma unroll
-			for (uint32_t i = 0; i < GROUPED_ROWS; i++)
-				product[i] = f == 0 ? value[i] : product[i] * value[i];
-		}
+		multiply_factors(g, p, columns, rows, product);
 #pragma unroll
 		for (uint32_t i = 0; i < GROUPED_ROWS; i++)
 			value[i] = beside ? units_of(w, product[i]) << w.count_bits | 1 : product[i];

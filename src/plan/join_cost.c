@@ -45,8 +45,8 @@
 #define GROUP_ROW_SECONDS	60e-9	/* a group's values made and put into a slot */
 
 /*
- * Of making a hash table, where it is of a whole table that is resident: gpujoind keeps it, and other
- * queries use it, too.
+ * Of making a hash table, where it is of a whole table that is resident: gpujoind keeps it for
+ * queries that ask the same of it.
  */
 #define KEPT_BUILD_PART		0.1
 

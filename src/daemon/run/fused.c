@@ -263,12 +263,11 @@ group_missed(GjRun *run, uint32_t p)
 
 /* Finds out by the tuples of the first call, all of which came back, whether groups are many. */
 static void
-note_groups(GjRun *run, uint64_t ntuples, bool first)
+note_groups(GjRun *run, uint64_t ntuples)
 {
 	const GjGroups *groups = run->sink->groups(run);
 
-	if (first)
-		run->fused->many_groups = groups && ntuples / GJ_FUSED_GROUP_TUPLES <= groups->rows.nrows;
+	run->fused->many_groups = groups && ntuples / GJ_FUSED_GROUP_TUPLES <= groups->rows.nrows;
 }
 
 /* Groups what came back, and finds out whether it was too much. */
@@ -285,7 +284,8 @@ take_missed(GjRun *run, bool first)
 			GJ_TRY(group_missed(run, p));
 	}
 	fused->few_missed = n <= GJ_FUSED_FEW && n <= fused->nrows / 2;
-	note_groups(run, n, first);
+	if (first)
+		note_groups(run, n);
 	if (!first && n > fused->nrows / 2 && ++fused->nbad >= GJ_FUSED_MAX_BAD)
 		fused->off = true;
 	return GJ_OK;

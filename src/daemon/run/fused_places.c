@@ -48,7 +48,7 @@ add_to_places(GjRun *run, const GjGroups *groups, const GjPlaces *places, void *
 								  fused->nparts, groups, places, memory, &call.n));
 	if (call.n == UINT32_MAX)
 	{
-		/* nor will they suit the next call */
+		/* to find that out anew in each call is dear */
 		fused->many_groups = false;
 		return GJ_OK;
 	}
