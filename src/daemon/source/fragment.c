@@ -295,17 +295,34 @@ gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse *uses)
 
 /* ---- fragments that several runs use */
 
+/* The fragment that was told of by that id, unless it is taken. */
+static GjPinned *
+find_pinned(const GjRun *run, uint32_t source, uint64_t id)
+{
+	const GjRunResident *resident = &run->intake->resident[source];
+	uint64_t	at = id & ((UINT64_C(1) << GJ_FRAGMENT_DEVICE_SHIFT) - 1);
+
+	return at < resident->npinned && resident->pinned[at].fragment ? &resident->pinned[at] : NULL;
+}
+
 bool
 gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id, GjPinned *pinned)
 {
-	GjRunResident *resident = &run->intake->resident[source];
-	uint64_t	at = id & ((UINT64_C(1) << GJ_FRAGMENT_DEVICE_SHIFT) - 1);
+	GjPinned   *found = find_pinned(run, source, id);
 
-	if (at >= resident->npinned || !resident->pinned[at].fragment)
+	if (!found)
 		return false;
-	*pinned = resident->pinned[at];
-	resident->pinned[at].fragment = NULL;
+	*pinned = *found;
+	found->fragment = NULL;
 	return true;
+}
+
+uint64_t
+gj_run_fragment_rows(const GjRun *run, uint32_t source, uint64_t id)
+{
+	const GjPinned *found = find_pinned(run, source, id);
+
+	return found && !found->excluded ? found->fragment->nrows : 0;
 }
 
 GjStatus
@@ -323,6 +340,59 @@ gj_run_use_shared(GjRun *run, uint32_t source, uint32_t n, const GjPinned *used)
 	resident->nshared += n;
 	count_fragments(run, source, used, n);
 	return GJ_OK;
+}
+
+/* Copies rows of a fragment from the device where it lies, and takes them.  Waits. */
+static GjStatus
+bring_part(GjRun *run, uint32_t source, const GjPinned *used, GjRowRange *ranges)
+{
+	GjRows		rows = {.source = source,.ranges = ranges};
+	GjColumn	columns[GJ_MAX_COLUMNS];
+	GjRelation	brought;
+	GjStatus	status;
+
+	if (!gj_relation_init(&brought, run->types + run->sources[source].first_column,
+						  run->sources[source].ncolumns, 0))
+		return GJ_OUT_OF_HOST_MEMORY;
+	describe_rows(run, used, used->pages, &rows, columns);
+	run->work.peer = used->fragment->entry->device;
+	status = gj_append_rows(run, &brought, &rows);
+	run->work.peer = NULL;
+	if (status == GJ_OK)
+	{
+		gj_relation_columns(&brought, 0, columns);
+		status = gj_source_rows(run, &GJ_ALL_ROWS(source, columns, brought.nrows, false));
+	}
+	if (status == GJ_OK)
+		status = run->work.ops->queues->sync(run->work.queue);
+	gj_relation_free(&run->work, &brought);
+	return status;
+}
+
+GjStatus
+gj_run_use_part(GjRun *run, uint32_t source, const GjPinned *used)
+{
+	GjRowRange *ranges;
+	GjStatus	status;
+
+	GJ_TRY(gj_run_may_load(run, source));
+	GJ_STOP_CHECK(run);
+	GJ_TRY(gj_run_fail_points(run));
+	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
+	if (used->fragment->entry == run->entry)
+	{
+		count_fragments(run, source, used, 1);
+		GJ_TRY(gj_run_append_use(run, source, used));
+		/* it may go when the source has ended for the team */
+		GJ_TRY(gj_fused_flush(run));
+		return run->work.ops->queues->sync(run->work.queue);
+	}
+	ranges = malloc(GJ_FRAGMENT_BLOCKS * sizeof(GjRowRange));
+	if (!ranges)
+		return GJ_OUT_OF_HOST_MEMORY;
+	status = bring_part(run, source, used, ranges);
+	free(ranges);
+	return status;
 }
 
 GjStatus

@@ -59,8 +59,16 @@ extern GjStatus gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse 
 
 /* *pinned: the fragment that was told of by that id, all pages.  False: it was not. */
 extern bool gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id, GjPinned *pinned);
+/* Its rows; 0: no row of it passes the filter, or it was not told of. */
+extern uint64_t gj_run_fragment_rows(const GjRun *run, uint32_t source, uint64_t id);
 /* The bits of their pages stay until the source has ended. */
 extern GjStatus gj_run_use_shared(GjRun *run, uint32_t source, uint32_t n, const GjPinned *used);
+
+/*
+ * Takes the pages of a fragment of the probe side, wherever it lies: other runs take its other
+ * pages.  Waits: the fragment is not read any more.
+ */
+extern GjStatus gj_run_use_part(GjRun *run, uint32_t source, const GjPinned *used);
 
 /*
  * Takes all rows that another run has left on the same device.  They stay until the run is closed.

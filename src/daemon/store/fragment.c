@@ -417,6 +417,16 @@ unpin(GjResident *store, GjFragment *fragment)
 }
 
 void
+gj_resident_pin_again(GjFragment *fragment)
+{
+	GjDeviceMemory *memory = &fragment->entry->memory;
+
+	pthread_mutex_lock(&memory->lock);
+	fragment->pins++;
+	pthread_mutex_unlock(&memory->lock);
+}
+
+void
 gj_resident_unpin(GjResident *store, const GjPinned *pinned, uint32_t n)
 {
 	if (n == 0)

@@ -261,6 +261,9 @@ extern bool gj_resident_is_to_be_loaded(GjResident *store, GjFragment *fragment,
 extern void gj_resident_used(GjResident *store, const GjPinned *used, const GjUse *uses,
 							 uint32_t n);
 
+/* Pins a fragment that is published and pinned once more. */
+extern void gj_resident_pin_again(GjFragment *fragment);
+
 /* Unpins those that are not NULL. */
 extern void gj_resident_unpin(GjResident *store, const GjPinned *pinned, uint32_t n);
 

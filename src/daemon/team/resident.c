@@ -6,9 +6,14 @@
  * a build side that is exchanged (strategy/exchange.c).  Those of a build side that is shared out
  * (strategy/ring.c) are, too, unless that device has more rows than others.  Fragments of all
  * other build sides go to all runs, in the same order, so that row ids are equal everywhere: they
- * are copied from device to device.  All chunks of a fragment that is to be kept go to one worker, which follows from
- * the fragment's number.  So a table is spread over the devices, and a fragment that is loaded
- * again replaces the old one.
+ * are copied from device to device.
+ *
+ * Where a probe row takes long, as in nested loops, devices that have few rows take pages of those
+ * that have many.
+ *
+ * All chunks of a fragment that is to be kept go to one worker, which follows from the fragment's
+ * number.  So a table is spread over the devices, and a fragment that is loaded again replaces the
+ * old one.
  */
 #include "strategy/strategy.h"
 
@@ -80,6 +85,18 @@ take_all(GjWorker *worker, GjTask *task)
 	return gj_run_use_shared(worker->run, task->source, task->shared->n, task->shared->used);
 }
 
+/* It takes some pages of a fragment of the probe side. */
+static GjStatus
+take_part(GjWorker *worker, GjTask *task)
+{
+	/* it was posted before anybody knew */
+	if (gj_run_complete(worker->run) && worker->team->strategy.ops->worker->all_complete(worker->team))
+		return GJ_OK;
+	worker->counts.chunks++;
+	worker->has_chunks = true;
+	return gj_run_use_part(worker->run, task->source, &task->shared->used[0]);
+}
+
 /* A copy of a use; its pages go to *bits, which moves behind them. */
 static GjUse
 copy_use(const GjUse *use, uint64_t **bits)
@@ -139,11 +156,11 @@ make_shared(uint32_t n, uint32_t npartial, uint32_t nusers)
 	return shared;
 }
 
-/* Hands fragments that were taken from runs to worker number `to`, or to all. */
+/* Hands fragments that were taken from runs to worker number `to`, or to all, for `run`. */
 static GjStatus
-post_to(GjTeam *team, uint32_t source, GjSharedUses *shared, int to)
+post_to(GjTeam *team, uint32_t source, GjSharedUses *shared, int to, GjTaskRun run)
 {
-	const GjTask use = {.run = take_all,.source = source,.shared = shared};
+	const GjTask use = {.run = run,.source = source,.shared = shared};
 	GjTask	   *task;
 
 	if (to == GJ_TO_ALL)
@@ -156,12 +173,13 @@ post_to(GjTeam *team, uint32_t source, GjSharedUses *shared, int to)
 	return GJ_OK;
 }
 
-/* The same, as far as status is GJ_OK. */
+/* As post_to, as far as status is GJ_OK. */
 static GjStatus
-post_shared(GjTeam *team, uint32_t source, GjSharedUses *shared, int to, GjStatus status)
+post_shared(GjTeam *team, uint32_t source, GjSharedUses *shared, int to, GjTaskRun run,
+			GjStatus status)
 {
 	if (status == GJ_OK)
-		status = post_to(team, source, shared, to);
+		status = post_to(team, source, shared, to, run);
 	if (status == GJ_OK)
 		return GJ_OK;
 	/* no worker has got them */
@@ -204,7 +222,7 @@ use_shared(GjTeam *team, uint32_t source, const GjUse *uses, const uint8_t *owne
 		shared->uses[i] = copy_use(&uses[i], &bits);
 		status = take_shared(team, source, owners[i], shared);
 	}
-	return post_shared(team, source, shared, GJ_TO_ALL, status);
+	return post_shared(team, source, shared, GJ_TO_ALL, take_all, status);
 }
 
 /* A fragment for one worker: that which has it, unless others have fewer rows. */
@@ -224,7 +242,179 @@ use_evenly(GjTeam *team, uint32_t source, const GjUse *use, uint32_t owner)
 	if (status == GJ_OK)
 		to = gj_input_give(team, (int) owner, shared->used[0].excluded ? 0 :
 						   shared->used[0].fragment->nrows);
-	return post_shared(team, source, shared, (int) to, status);
+	return post_shared(team, source, shared, (int) to, take_all, status);
+}
+
+/* ---- USE: pages of the probe side for devices that have few rows */
+
+/* Fewer rows of a fragment are not worth a copy; and what one device may get of a USE. */
+#define GJ_LEAST_GIVEN		16384
+#define GJ_MOST_GIVEN		GJ_MAX_TUPLES
+
+/* Owner of a fragment that is handed out in parts. */
+#define GJ_OWNED_IN_PARTS	UINT8_MAX
+
+/* Rows of the probe side that a device has memory to copy. */
+static uint64_t
+room_for_rows(GjTeam *team)
+{
+	const GjProgram *p = team->program;
+	const GjSource *source = gj_program_array(p, GjSource, sources);
+	const GjColumnType *types = gj_program_array(p, GjColumnType, columns) + source->first_column;
+	uint64_t	row_bytes = 1;
+	uint64_t	room;
+
+	for (uint32_t c = 0; c < source->ncolumns; c++)
+	{
+		/* all bytes that the references of a fragment name would be copied */
+		if (types[c].kind == GJ_REF)
+			return 0;
+		row_bytes += types[c].width + 1;
+	}
+	room = gj_team_lease_left(team) / 4 / row_bytes;
+	return room < GJ_MOST_GIVEN ? room : GJ_MOST_GIVEN;
+}
+
+/* Rows that each worker has more than others; negative: that it is to get. */
+static void
+balance(GjTeam *team, const GjUse *uses, const uint8_t *owners, uint32_t n, int64_t *more)
+{
+	int64_t		most = (int64_t) room_for_rows(team);
+	uint64_t   *rows = team->input.probe_rows;
+	uint64_t	all = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		rows[owners[i]] += gj_run_fragment_rows(team->workers[owners[i]].run, 0, uses[i].id);
+	for (uint32_t i = 0; i < team->nworkers; i++)
+		all += rows[i];
+	for (uint32_t i = 0; i < team->nworkers; i++)
+	{
+		more[i] = (int64_t) rows[i] - (int64_t) (all / team->nworkers);
+		if (more[i] < -most)
+			more[i] = -most;
+	}
+}
+
+/* The worker that is to get most. */
+static uint32_t
+poorest(const GjTeam *team, const int64_t *more)
+{
+	uint32_t	least = 0;
+
+	for (uint32_t i = 1; i < team->nworkers; i++)
+		if (more[i] < more[least])
+			least = i;
+	return least;
+}
+
+/* What all workers are to get. */
+static uint64_t
+wanted_rows(const GjTeam *team, const int64_t *more)
+{
+	uint64_t	wanted = 0;
+
+	for (uint32_t i = 0; i < team->nworkers; i++)
+		wanted += more[i] < 0 ? (uint64_t) -more[i] : 0;
+	return wanted;
+}
+
+/* Pages of a use whose rows begin with first .. end-1 of the fragment. */
+static void
+cut_pages(const GjUse *use, const GjFragment *fragment, uint64_t first, uint64_t end,
+		  uint64_t *pages)
+{
+	memset(pages, 0, GJ_PAGES_BYTES);
+	for (uint32_t page = 0; page < fragment->npages; page++)
+		if ((!use->pages || gj_page_is_set(use->pages, page)) &&
+			fragment->pages->first_row[page] >= first && fragment->pages->first_row[page] < end)
+			gj_page_set(pages, page);
+}
+
+/* Hands the pages with rows first .. end-1 to a worker, with a pin of their own. */
+static GjStatus
+post_part(GjTeam *team, const GjUse *use, const GjPinned *pinned, uint64_t first, uint64_t end,
+		  uint32_t to)
+{
+	GjSharedUses *shared = make_shared(1, 2, 1);
+	uint64_t   *bits;
+
+	if (!shared)
+		return GJ_OUT_OF_HOST_MEMORY;
+	bits = (uint64_t *) (shared->used + 1);
+	shared->uses[0] = copy_use(use, &bits);
+	cut_pages(use, pinned->fragment, first, end, bits);
+	shared->used[0] = *pinned;
+	shared->used[0].pages = bits;
+	shared->n = 1;
+	/* once for all parts */
+	shared->unnoted = first > 0;
+	gj_resident_pin_again(pinned->fragment);
+	team->input.probe_rows[to] += end - first;
+	return post_shared(team, 0, shared, (int) to, take_part, GJ_OK);
+}
+
+/* Hands out the last `give` rows, about, of a fragment to workers that are to get some. */
+static GjStatus
+post_parts(GjTeam *team, const GjUse *use, const GjPinned *pinned, uint32_t owner, uint64_t give,
+		   int64_t *more)
+{
+	uint64_t	nrows = pinned->fragment->nrows;
+
+	team->input.probe_rows[owner] -= nrows;
+	more[owner] -= (int64_t) give;
+	if (give < nrows)
+		GJ_TRY(post_part(team, use, pinned, 0, nrows - give, owner));
+	for (uint64_t at = nrows - give, some; at < nrows; at += some)
+	{
+		uint32_t	to = poorest(team, more);
+
+		some = (uint64_t) -more[to];
+		if (nrows - at < some + GJ_LEAST_GIVEN)
+			some = nrows - at;
+		more[to] += (int64_t) some;
+		GJ_TRY(post_part(team, use, pinned, at, at + some, to));
+	}
+	return GJ_OK;
+}
+
+static GjStatus
+use_parts(GjTeam *team, const GjUse *use, uint32_t owner, uint64_t give, int64_t *more)
+{
+	GjPinned	pinned;
+	GjStatus	status;
+
+	if (!gj_run_take_fragment(team->workers[owner].run, 0, use->id, &pinned))
+		return gj_team_fail(team, GJ_BAD_PROGRAM, "use of a fragment that was not told of");
+	status = post_parts(team, use, &pinned, owner, give, more);
+	gj_resident_give_back(&pinned.fragment->entry->memory, &pinned, NULL, 1);
+	return status;
+}
+
+/* Fragments where they lie, but for what some workers have more than others. */
+static GjStatus
+use_in_parts(GjTeam *team, const GjUse *uses, uint8_t *owners, uint32_t n)
+{
+	int64_t		more[GJ_MAX_RUN_DEVICES];
+	GjStatus	status = GJ_OK;
+
+	balance(team, uses, owners, n, more);
+	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
+	{
+		uint32_t	owner = owners[i];
+		uint64_t	nrows = gj_run_fragment_rows(team->workers[owner].run, 0, uses[i].id);
+		uint64_t	wanted = wanted_rows(team, more);
+		uint64_t	give = more[owner] > 0 ? (uint64_t) more[owner] : 0;
+
+		give = give < nrows ? give : nrows;
+		give = give < wanted ? give : wanted;
+		if (give < GJ_LEAST_GIVEN)
+			continue;
+		status = use_parts(team, &uses[i], owner, give, more);
+		owners[i] = GJ_OWNED_IN_PARTS;
+	}
+	for (uint32_t i = 0; i < team->nworkers && status == GJ_OK; i++)
+		status = use_own(team, i, 0, uses, owners, n);
+	return status;
 }
 
 GjStatus
@@ -247,6 +437,8 @@ gj_team_use_all(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses, Gj
 	if (takers == GJ_TAKEN_BY_OWNERS)
 		for (uint32_t i = 0; i < team->nworkers && status == GJ_OK; i++)
 			status = use_own(team, i, source, uses, owners, n);
+	else if (takers == GJ_TAKEN_IN_PARTS && status == GJ_OK)
+		status = use_in_parts(team, uses, owners, n);
 	else if (takers == GJ_TAKEN_EVENLY)
 		for (uint32_t i = 0; i < n && status == GJ_OK; i++)
 			status = use_evenly(team, source, &uses[i], owners[i]);

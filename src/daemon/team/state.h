@@ -36,7 +36,7 @@ typedef struct GjSlotUse
 	uint32_t	nusers;
 } GjSlotUse;
 
-/* Fragments of a build side that all workers use: one block, with their pages. */
+/* Fragments that workers use, wherever they lie: one block, with their pages. */
 typedef struct GjSharedUses
 {
 	uint32_t	n;
@@ -44,7 +44,7 @@ typedef struct GjSharedUses
 	GjPinned   *used;
 	/* guarded by lock */
 	uint32_t	nusers;			/* whose source has yet to end; the last one gives them back */
-	bool		failed;
+	bool		unnoted;		/* the store is not told of these uses: a run has failed, say */
 } GjSharedUses;
 
 /* What a worker does in its thread. */
@@ -64,7 +64,7 @@ struct GjTask
 	/* fragments */
 	uint32_t	nuses;
 	GjUse	   *uses;			/* the task's own, with what they point to; or */
-	GjSharedUses *shared;		/* those of a build side that all workers use */
+	GjSharedUses *shared;		/* those that workers use wherever they lie */
 	/* a block of exchanged rows */
 	GjBlock   *block;
 	uint32_t	from;			/* of this worker, by its number */
@@ -189,6 +189,7 @@ typedef struct GjTeamInput
 	uint32_t	ended;			/* sources, one bit each */
 	uint32_t	asked;			/* sources, one bit each, whose fragments may be resident */
 	uint64_t	given[GJ_MAX_RUN_DEVICES];	/* rows to each worker: gj_input_give */
+	uint64_t	probe_rows[GJ_MAX_RUN_DEVICES]; /* of fragments that lie on its device */
 	/* slots of the load ring, guarded by lock */
 	GjSlotUse  *used;
 	GjSlotUse  *freed;
@@ -392,6 +393,7 @@ extern GjStatus gj_team_ask_all(GjTeam *team, const uint8_t *memory, const GjAns
 typedef enum GjTakers
 {
 	GJ_TAKEN_BY_OWNERS,			/* where they lie */
+	GJ_TAKEN_IN_PARTS,			/* of the probe side: the same, but others take what some have more */
 	GJ_TAKEN_BY_ALL,
 	GJ_TAKEN_EVENLY				/* each by one, so that all have about as many rows */
 } GjTakers;

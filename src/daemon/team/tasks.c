@@ -107,14 +107,14 @@ gj_team_drop_shared(GjTeam *team, GjSharedUses *shared, bool failed)
 	bool		last;
 
 	pthread_mutex_lock(&team->lock);
-	shared->failed |= failed;
+	shared->unnoted |= failed;
 	last = --shared->nusers == 0;
 	pthread_mutex_unlock(&team->lock);
 	if (!last)
 		return;
 	for (uint32_t i = 0; i < team->nworkers; i++)
 		gj_resident_give_back(&team->workers[i].entry->memory, shared->used,
-							  shared->failed ? NULL : shared->uses, shared->n);
+							  shared->unnoted ? NULL : shared->uses, shared->n);
 	free(shared);
 }
 

@@ -195,12 +195,24 @@ gj_replicate_chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memor
 	return gj_input_post(team, &chunk, source > 0 || team->sink->by_tiles ? GJ_TO_ALL : GJ_TO_ANY);
 }
 
+/* True if a probe row takes a device longer than its copy: it is compared with all build rows. */
+static bool
+compares_all(const GjTeam *team)
+{
+	const GjStep *steps = gj_program_array(team->program, GjStep, steps);
+	bool		nested = false;
+
+	for (uint32_t i = 0; i < team->program->nsteps; i++)
+		nested |= steps[i].algorithm == GJ_JOIN_NESTED_LOOP;
+	return nested;
+}
+
 GjStatus
 gj_replicate_use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 {
 	GJ_TRY(gj_input_use(team, source));
-	return gj_team_use_all(team, source, n, uses,
-						   source == 0 ? GJ_TAKEN_BY_OWNERS : GJ_TAKEN_BY_ALL);
+	return gj_team_use_all(team, source, n, uses, source > 0 ? GJ_TAKEN_BY_ALL :
+						   compares_all(team) ? GJ_TAKEN_IN_PARTS : GJ_TAKEN_BY_OWNERS);
 }
 
 void
