@@ -54,6 +54,13 @@
 #define gj_local_backend(i)	pgstat_fetch_stat_local_beentry(i)
 #endif
 
+/* A block in memory that a file can be read into. */
+#if PG_VERSION_NUM >= 160000
+#define GjIoBlock	PGIOAlignedBlock
+#else
+#define GjIoBlock	PGAlignedBlock
+#endif
+
 /* A set of n events to wait for, which whoever made it frees. */
 #if PG_VERSION_NUM >= 170000
 #define gj_create_wait_set(context, n)	CreateWaitEventSet(NULL, n)

@@ -282,6 +282,9 @@ extern double gj_cost_least(void);
 extern double gj_cost_planning(uint64 njoins);
 extern void gj_cost_join(PlannerInfo *root, GjPath *path);
 
+/* src/plan/cached_pages.c: 1 if a table, which is locked, is large and in memory, else 0. */
+extern double gj_pages_cached(Oid relid);
+
 /* src/plan/native_cost.c: what PostgreSQL's cost of a plan leaves out, visits of cached pages. */
 extern double gj_cost_visits(PlannerInfo *root, const Path *native);
 
