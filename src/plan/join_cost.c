@@ -28,6 +28,7 @@
 #include "guc.h"
 #include "plan/join_path.h"
 #include "plan/remembered.h"
+#include "plan/unnest.h"
 
 #define COST_UNIT			10e-6	/* seconds a unit */
 #define SECONDS(s)			((s) / COST_UNIT)
@@ -42,10 +43,10 @@
 
 /*
  * Part of seq_page_cost that a page costs which is in memory.  16 processes load one in 0.7 us (TPC-H
- * at scale 10), a fourteenth of a unit.  The price is four times that: fewer may load, and PostgreSQL
+ * at scale 10), a fourteenth of a unit.  The price is three times that: fewer may load, and PostgreSQL
  * charges its own plan for cached pages, too.
  */
-#define CACHED_PAGE_PART	0.3
+#define CACHED_PAGE_PART	0.2
 
 #define OUTPUT_ROW_SECONDS	30e-9	/* a row from a batch into a slot */
 #define OUTPUT_VALUE_SECONDS 4e-9
@@ -556,16 +557,18 @@ may_stop_early(PlannerInfo *root, const GjJoinInfo *info)
 
 /*
  * Makes a GpuJoin a little cheaper than PostgreSQL's plan, if it is cheaper than that with its
- * visits of cached pages (native_cost.c).  Other plans are compared with what PostgreSQL says of
- * its own, so no more is taken off.
+ * visits of cached pages (native_cost.c), or than a query as it is written (unnest.c).  Other plans
+ * are compared with what PostgreSQL says of its own, so no more is taken off.
  */
 static void
-prefer_to_visits(PlannerInfo *root, GjPath *path)
+prefer_own(PlannerInfo *root, GjPath *path)
 {
 	Path	   *own = &path->cpath.path;
 	const Path *native = path->info->fallback;
 
-	if (native == NULL || own->total_cost <= native->total_cost || may_stop_early(root, path->info) ||
+	if (native == NULL || own->total_cost <= native->total_cost || may_stop_early(root, path->info))
+		return;
+	if (own->total_cost >= gj_written_cost &&
 		own->total_cost > native->total_cost + gj_cost_visits(root, native))
 		return;
 	own->total_cost = native->total_cost * PREFERRED_COST;
@@ -678,5 +681,5 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 	}
 	path->cpath.path.startup_cost = startup;
 	path->cpath.path.total_cost = startup + run;
-	prefer_to_visits(root, path);
+	prefer_own(root, path);
 }

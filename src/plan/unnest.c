@@ -18,7 +18,9 @@
  *	a CTE that is read more than once, or that is MATERIALIZED and has groups, becomes a subquery of
  *		each reader.  Where these do not differ, one result serves all (exec/equal_stages.c).
  *
- * Both are planned, and the costs decide.  Groups that nobody asks for are computed, too, so nothing
+ * Both are planned, and the costs decide.  Only a GpuJoin is worth other joins than the query has: so
+ * in the rewritten one it has to be cheaper than the query as it is written, and not than
+ * PostgreSQL's plan for the rewritten one.  Groups that nobody asks for are computed, too, so nothing
  * is rewritten that could raise an error in them.
  *
  * The rewriting of scalar aggregates is that of Kim, "On Optimizing an SQL-like Nested Query"
@@ -813,6 +815,8 @@ may_rewrite(const Query *query, int cursor_options)
 /* What a query must take at least, in times of what planning it once more takes. */
 #define PLANNING_WORTH		20
 
+double		gj_written_cost;
+
 PlannedStmt *
 gj_plan_unnested(Query *query, const char *query_string, int cursor_options, ParamListInfo params,
 				 GjPlanQuery plan)
@@ -828,6 +832,7 @@ gj_plan_unnested(Query *query, const char *query_string, int cursor_options, Par
 	copy = copyObject(query);
 	if (!rewrite_query(copy, NULL))
 		return plan(query, query_string, cursor_options, params);
+	gj_written_cost = 0;
 	njoins = gj_joins_searched;
 	written = plan(query, query_string, cursor_options, params);
 	njoins = gj_joins_searched - njoins;
@@ -838,7 +843,9 @@ gj_plan_unnested(Query *query, const char *query_string, int cursor_options, Par
 		written->planTree->total_cost < gj_cost_least() + PLANNING_WORTH * gj_cost_planning(njoins))
 		return written;
 	reasons = gj_swap_parts(NIL);
+	gj_written_cost = written->planTree->total_cost;
 	unnested = plan(copy, query_string, cursor_options, params);
+	gj_written_cost = 0;
 	if ((gj_force || unnested->planTree->total_cost < written->planTree->total_cost) &&
 		gj_has_gpujoin(unnested))
 		return unnested;

@@ -13,6 +13,9 @@
 typedef PlannedStmt *(*GjPlanQuery) (Query *query, const char *query_string, int cursor_options,
 									 ParamListInfo params);
 
+/* While a query is planned that was rewritten: what the plan of the query as it is written costs. */
+extern double gj_written_cost;
+
 /*
  * Plans a query, and the same one with its correlated subqueries as joins.  The plan of the latter
  * is returned if it has a GpuJoin and costs less.
