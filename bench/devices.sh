@@ -12,8 +12,9 @@
 #   auto    the large tables where a query may use less memory on each GPU than the inner side needs: in parts on one, exchanged on more
 #   skew    half of the rows of both sides with one key, as a semi join and with an aggregate; how long each GPU was idle
 #   sets    all pairs of 2^GJ_SETS sets on 1, 2, 4, 8 GPUs
-#   ring    nested loops of 2^GJ_RING=20 rows by a band, int4: without a limit, and with a wide inner side of which a GPU may use
-#           memory for half (GJ_RING_LIMIT MB): with all inner rows on each GPU or in blocks from the host, or in a ring
+#   ring    nested loops of 2^GJ_RING=20 by as many rows by a band, int4, without a limit; and of twice as many on both sides, where
+#           a GPU may use memory for half of the inner side (GJ_RING_LIMIT MB): with all inner rows on each GPU or in blocks from
+#           the host, or in a ring
 #   ranges  2^GJ_BITS ⋈ 2^GJ_BITS unsorted keys by sort-merge, and by a band: all inner rows on each GPU, exchanged by key, or by ranges
 #   tables  only makes the tables of the parts that are named beside it
 # GJ_BITS is 27 with one GPU, else 28.  GJ_REPEAT=3 is how often each is timed, GJ_LOAD_SESSIONS=16 how many sessions make the tables
@@ -95,21 +96,24 @@ if wanted sets && ! have "sets_$set_bits"; then
 	made+=("sets_$set_bits")
 fi
 ring_bits=${GJ_RING:-20}
-ring=ring_$ring_bits wide=()
-for i in $(seq 64); do wide+=("c$i"); done
-if wanted ring && ! have "${ring}_wide"; then
+ring=ring_$ring_bits
+ring_rows=$((1 << ring_bits)) ring_many=$((1 << (ring_bits + 1)))
+# make_ring TABLE ROWS MULTIPLIER
+make_ring() {
+	! have "$1" || return 0
 	(
-		sql -c "DROP TABLE IF EXISTS ${ring}_a, ${ring}_b, making_${ring}_wide"
-		# many pages, so that each GPU may have about as many rows of the outer side
-		sql -c "CREATE TABLE ${ring}_a (k int, v int) WITH (fillfactor = 10)" -c "CREATE TABLE ${ring}_b (k int, v int)" \
-			-c "CREATE TABLE making_${ring}_wide (k int, $(sed 's/ /, /g; s/\(c[0-9]*\)/\1 bigint/g' <<<"${wide[*]}"))"
-		insert_parallel ${ring}_a $((1 << ring_bits)) "i * 7919 & $(((1 << ring_bits) - 1)), i % 1000"
-		insert_parallel ${ring}_b $((1 << ring_bits)) "i * 104729 & $(((1 << ring_bits) - 1)), i % 1000"
-		insert_parallel making_${ring}_wide $((1 << ring_bits)) "i * 104729 & $(((1 << ring_bits) - 1))$(for i in "${wide[@]}"; do echo ", i % (1000 + ${i#c})"; done)"
-		sql -c "ALTER TABLE making_${ring}_wide RENAME TO ${ring}_wide"
+		sql -c "DROP TABLE IF EXISTS making_$1" -c "CREATE TABLE making_$1 (k int, v int)"
+		insert_parallel "making_$1" "$2" "i * $3 & ($2 - 1), i % 1000"
+		sql -c "ALTER TABLE making_$1 RENAME TO $1"
 	) &
 	making+=($!)
-	made+=("${ring}_a" "${ring}_b" "${ring}_wide")
+	made+=("$1")
+}
+if wanted ring; then
+	make_ring ${ring}_a "$ring_rows" 7919
+	make_ring ${ring}_b "$ring_rows" 104729
+	make_ring ${ring}_c "$ring_many" 7919
+	make_ring ${ring}_d "$ring_many" 104729
 fi
 for i in "${making[@]}"; do wait "$i"; done
 # only now nobody has a snapshot that is older than the rows: their pages become all-visible
@@ -240,15 +244,17 @@ schemes() {
 
 if wanted ring; then
 	heading "Nested loops of 2^$ring_bits rows by a band of int4" "query" exchange GPUs "median ms" "min–max" "1 GPU / it" "goal"
-	algorithm=nested_loop cold= before="SELECT NULL FROM gpujoin_cache_evict(); SELECT NULL FROM gpujoin_prewarm('${ring}_a'); SELECT NULL FROM gpujoin_prewarm('${ring}_b')"
-	band="a.k <= b.k AND a.k + 3 > b.k"
-	schemes "2^$ring_bits by 2^$ring_bits" "SELECT count(*), sum(a.v + b.v) FROM ${ring}_a a LEFT JOIN ${ring}_b b ON $band AND b.v >= -@" 1.8 off ring
+	algorithm=nested_loop cold=
+	band() { echo "SELECT count(*), sum(a.v + b.v) FROM $1 a LEFT JOIN $2 b ON a.k <= b.k AND a.k + 3 > b.k AND b.v >= -@"; }
+	resident() { local t; echo "SELECT NULL FROM gpujoin_cache_evict()"; for t in "$@"; do echo "; SELECT NULL FROM gpujoin_prewarm('$t')"; done; }
+	before=$(resident ${ring}_a ${ring}_b)
+	schemes "2^$ring_bits by 2^$ring_bits" "$(band ${ring}_a ${ring}_b)" 1.8 off ring
 	took "nested loops"
 	# half of what the planner expects the inner side to take, and what a GPU needs to work in
-	limit=${GJ_RING_LIMIT:-$(((1 << ring_bits) * (48 + 4 + 8 * ${#wide[@]}) / 2 + (80 << 20) >> 20))}
+	limit=${GJ_RING_LIMIT:-$(((ring_many * (48 + 8) / 2 + (80 << 20)) >> 20))}
 	gpu="$gpu; SET gpujoin.device_memory_limit = '${limit}MB'; SET gpujoin.spill_memory = '4GB'"
-	cold=yes before="SELECT NULL FROM gpujoin_cache_evict(); SELECT NULL FROM gpujoin_prewarm('${ring}_a')"
-	schemes "2^$ring_bits by 2^$ring_bits wide rows, $limit MB on each GPU" "SELECT count(*), sum(a.v + $(sed 's/c/b.c/g; s/ / + /g' <<<"${wide[*]}")) FROM ${ring}_a a LEFT JOIN ${ring}_wide b ON $band AND b.c1 >= -@" 1.8 off ring
+	before=$(resident ${ring}_c ${ring}_d)
+	schemes "2^$((ring_bits + 1)) by 2^$((ring_bits + 1)), $limit MB on each GPU" "$(band ${ring}_c ${ring}_d)" 1.8 off ring
 	gpu=${gpu%; SET gpujoin.device_memory_limit*}
 	took "nested loops with little memory"
 fi

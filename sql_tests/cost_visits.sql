@@ -12,10 +12,10 @@ CREATE TABLE few (k int, n int, pad text) WITH (autovacuum_enabled = off, fillfa
 INSERT INTO few SELECT i, 1 + i % 2, repeat('x', 300) FROM generate_series(1, 800) i;
 -- rows of a key are all over the first table, and side by side in the second one
 CREATE TABLE scattered (k int, v int, pad text) WITH (autovacuum_enabled = off);
-INSERT INTO scattered SELECT i % 800 + 1, i, repeat('y', 20) FROM generate_series(1, 160000) i;
+INSERT INTO scattered SELECT i % 800 + 1, i, repeat('y', 20) FROM generate_series(1, 120000) i;
 CREATE TABLE side_by_side (k int, v int, pad text) WITH (autovacuum_enabled = off);
 -- keys in no order: the correlation of the whole column is low in both
-INSERT INTO side_by_side SELECT (i / 200 * 7919) % 800 + 1, i, repeat('y', 20) FROM generate_series(1, 160000) i;
+INSERT INTO side_by_side SELECT (i / 150 * 7919) % 800 + 1, i, repeat('y', 20) FROM generate_series(1, 120000) i;
 CREATE INDEX ON scattered (k);
 CREATE INDEX ON side_by_side (k);
 VACUUM ANALYZE few, scattered, side_by_side;

@@ -37,6 +37,7 @@ typedef struct GjRunRanges
 	GjBuffer	null;
 	GjBuffer	sorted;
 	GjBuffer	positions;
+	GjBuffer	sample;			/* rows of samples, then their values */
 	uint64_t	total;			/* build rows of all runs */
 	uint64_t	nown;			/* that are in the run's range: the first ones that it has */
 	uint32_t	nslices;
@@ -145,22 +146,47 @@ sort_values(GjRun *run, uint32_t n)
 										   x->positions.memory, n);
 }
 
+/* Copies each `every`-th of some values to the host, n <= GJ_RANGE_SAMPLES of them.  Waits. */
+static GjStatus
+pick_samples(GjRun *run, const int64_t *values, uint32_t every, uint32_t n, int64_t *samples)
+{
+	GjBuffer   *buffer = &run->ranges->sample;
+	GjWork	   *work = &run->work;
+	uint32_t	rows[GJ_RANGE_SAMPLES];
+	uint8_t    *picked;
+
+	for (uint32_t i = 0; i < n; i++)
+		rows[i] = i * every;
+	GJ_TRY(gj_buffer_reserve(work, buffer, gj_align(sizeof(rows)) +
+							 GJ_RANGE_SAMPLES * sizeof(int64_t)));
+	picked = (uint8_t *) buffer->memory + gj_align(sizeof(rows));
+	GJ_TRY(work->ops->memory->copy_in(work->queue, buffer->memory, rows, n * sizeof(uint32_t)));
+	GJ_TRY(work->ops->columns->pick_values(work->queue, (int64_t *) picked, values,
+										   buffer->memory, n));
+	GJ_TRY(work->ops->memory->copy_out(work->queue, samples, picked, n * sizeof(int64_t)));
+	return work->ops->queues->sync(work->queue);
+}
+
+/* How far apart samples of n rows are, and (*nsamples) how many these are. */
+static uint32_t
+space_samples(uint32_t n, uint32_t *nsamples)
+{
+	uint32_t	every = n / GJ_RANGE_SAMPLES + 1;
+
+	*nsamples = (n + every - 1) / every;
+	return every;
+}
+
 /* Copies the samples of sorted values to the host.  Waits. */
 static GjStatus
 take_samples(GjRun *run, GjRangeRows *rows)
 {
-	const int64_t *sorted = run->ranges->sorted.memory;
-	GjWork	   *work = &run->work;
-
-	rows->every = rows->nrows / GJ_RANGE_SAMPLES + 1;
-	rows->nsamples = (rows->nrows + rows->every - 1) / rows->every;
+	rows->every = space_samples(rows->nrows, &rows->nsamples);
 	rows->samples = calloc(rows->nsamples, sizeof(int64_t));
 	if (!rows->samples)
 		return GJ_OUT_OF_HOST_MEMORY;
-	for (uint32_t i = 0; i < rows->nsamples; i++)
-		GJ_TRY(work->ops->memory->copy_out(work->queue, &rows->samples[i],
-										   sorted + (uint64_t) i * rows->every, sizeof(int64_t)));
-	return work->ops->queues->sync(work->queue);
+	return pick_samples(run, run->ranges->sorted.memory, rows->every, rows->nsamples,
+						rows->samples);
 }
 
 /* Puts the rows of a side's relation into their order. */
@@ -232,16 +258,32 @@ append(GjRun *run, GjRelation *to, const GjRangeRows *rows, uint32_t first, uint
 	return status;
 }
 
-/* Starts with no row, and keeps what was sorted for the others. */
+/* Starts with room for so many rows, and keeps what was sorted for the others. */
 static GjStatus
-start_relation(GjRun *run, uint32_t side)
+start_relation(GjRun *run, uint32_t side, uint64_t nrows)
 {
 	GjRelation *relation = &run->relation[source_of(run, side)];
 
 	run->ranges->gathered[side] = *relation;
-	return gj_relation_init(relation, run->ranges->gathered[side].types,
-							run->ranges->gathered[side].ncolumns, 0) ? GJ_OK :
-		GJ_OUT_OF_HOST_MEMORY;
+	if (!gj_relation_init(relation, run->ranges->gathered[side].types,
+						  run->ranges->gathered[side].ncolumns, 0))
+		return GJ_OUT_OF_HOST_MEMORY;
+	/* that many rows are more than one call takes */
+	if (nrows > INT32_MAX)
+		return GJ_OUT_OF_MEMORY;
+	return gj_relation_reserve(&run->work, relation, (uint32_t) nrows);
+}
+
+/* Rows of a side that the run is to have by the cuts. */
+static uint64_t
+cut_rows(const GjRunRanges *x, uint32_t side)
+{
+	uint64_t	nrows = 0;
+
+	for (uint32_t s = 0; s < x->ranges->nruns; s++)
+		nrows += x->ranges->rows[side][s].cut[x->number + 1] -
+			x->ranges->rows[side][s].cut[x->number];
+	return nrows;
 }
 
 /* The run's probe rows, from all runs; *low: nothing less is looked for. */
@@ -252,7 +294,7 @@ take_probe_rows(GjRun *run, int64_t *low)
 	uint32_t	n = x->ranges->nruns;
 
 	*low = INT64_MAX;
-	GJ_TRY(start_relation(run, GJ_RANGE_PROBE));
+	GJ_TRY(start_relation(run, GJ_RANGE_PROBE, cut_rows(x, GJ_RANGE_PROBE)));
 	for (uint32_t i = 0; i < n; i++)
 	{
 		const GjRangeRows *rows = &x->ranges->rows[GJ_RANGE_PROBE][(x->number + i) % n];
@@ -266,21 +308,45 @@ take_probe_rows(GjRun *run, int64_t *low)
 	return GJ_OK;
 }
 
-/* *high: nothing greater is looked for by the run's probe rows.  Waits. */
+/* *high: the greatest value that the run's probe rows look for.  Waits. */
 static GjStatus
 find_high(GjRun *run, int64_t *high)
 {
 	GjRunRanges *x = run->ranges;
 	uint32_t	n = (uint32_t) run->relation[0].nrows;
 	GjWork	   *work = &run->work;
+	const int64_t *values;
+	GjSortLimit wanted = {.limit = 1,.descending = 1,.ties = true,.bounded = true};
+	GjKeys		keys = {.nkeys = 1,.nrows = n};
+	uint64_t	space = (uint64_t) n * GJ_SORT_SPACE;
+	int64_t		samples[GJ_RANGE_SAMPLES];
+	uint32_t	nsamples;
+	uint32_t	every = space_samples(n, &nsamples);
+	uint32_t	nfound;
+	GjStatus	status;
 
 	*high = INT64_MIN;
 	if (n == 0)
 		return GJ_OK;
 	GJ_TRY(compute_values(run, GJ_RANGE_PROBE, operand_of(step_of(run), GJ_RANGE_PROBE, true)));
-	GJ_TRY(sort_values(run, n));
-	GJ_TRY(work->ops->memory->copy_out(work->queue, high, (int64_t *) x->sorted.memory + n - 1,
-									   sizeof(*high)));
+	values = x->value.memory;
+	/* few rows are above the greatest of the samples: only these are sorted */
+	GJ_TRY(pick_samples(run, values, every, nsamples, samples));
+	wanted.bound[0] = samples[0];
+	for (uint32_t i = 1; i < nsamples; i++)
+		if (samples[i] > wanted.bound[0])
+			wanted.bound[0] = samples[i];
+	GJ_TRY(gj_buffer_reserve(work, &x->positions, (uint64_t) n * sizeof(uint32_t)));
+	keys.value[0] = x->value.memory;
+	if (!gj_lease_take(work->lease, space))
+		return GJ_OUT_OF_MEMORY;
+	status = work->ops->order->sort_limit(work->queue, &keys, &wanted, x->positions.memory,
+										  &nfound);
+	gj_lease_give(work->lease, space);
+	GJ_TRY(status);
+	GJ_TRY(work->ops->columns->pick_values(work->queue, x->sample.memory, values,
+										   x->positions.memory, 1));
+	GJ_TRY(work->ops->memory->copy_out(work->queue, high, x->sample.memory, sizeof(*high)));
 	return work->ops->queues->sync(work->queue);
 }
 
@@ -305,7 +371,7 @@ take_build_rows(GjRun *run, int64_t low, int64_t high)
 	bool		makes_rows = gj_step_makes_rows(step_of(run));
 	uint64_t	number[GJ_MAX_RUN_DEVICES] = {0};
 
-	GJ_TRY(start_relation(run, GJ_RANGE_BUILD));
+	GJ_TRY(start_relation(run, GJ_RANGE_BUILD, cut_rows(x, GJ_RANGE_BUILD)));
 	for (uint32_t s = 0; s < x->ranges->nruns; s++)
 	{
 		number[s] = x->total;
@@ -359,6 +425,7 @@ gj_run_drop_sorted(GjRun *run)
 	gj_buffer_free(work, &x->null);
 	gj_buffer_free(work, &x->sorted);
 	gj_buffer_free(work, &x->positions);
+	gj_buffer_free(work, &x->sample);
 }
 
 GjStatus
