@@ -223,8 +223,8 @@ define_user_settings(void)
 							 NULL, NULL, NULL);
 
 	DefineCustomEnumVariable("gpujoin.late_columns",
-							 "Selects whether columns that a device would only carry are fetched from their tables.",
-							 "Then they are not loaded. \"auto\" fetches long values where few rows can come back.",
+							 "Selects whether columns that a device would only carry are left out.",
+							 "They are fetched for the rows that come back. \"auto\" does so with long values of few rows.",
 							 &gj_late_columns,
 							 GJ_LATE_AUTO, late_columns_options,
 							 PGC_USERSET, GUC_EXPLAIN,

@@ -90,8 +90,8 @@ extern TupleTableSlot *gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot);
 extern GjStatus gj_emit_aggregates(const GjAggState *states, List *finals, TupleTableSlot *slot);
 
 /*
- * The same as gj_emitter_init for batches of groups: the first attributes are the keys, then come the
- * aggregates, and then the keys that are tuple ids.
+ * The same as gj_emitter_init for batches of groups: the first attributes are the keys, then come
+ * the aggregates, and then the keys that are tuple ids.
  */
 extern void gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, List *key_codes,
 								  List *attributes, TupleDesc desc);

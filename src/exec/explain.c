@@ -388,12 +388,13 @@ explain_output(ExplainContext *cxt)
 	int			nids = list_length(list_nth(cxt->cscan->custom_private, GJ_PRIVATE_LATE));
 	bool		grouped = gj_group_nkeys(program) > 0;
 	/* late columns among them; the ids that they are fetched by come behind the aggregates */
-	int			nkeys = grouped ? cxt->state->noutputs - nids - list_length(cxt->state->agg_finals) : 0;
+	int			nvalues = cxt->state->noutputs - nids;
+	int			nkeys = grouped ? nvalues - list_length(cxt->state->agg_finals) : 0;
 	int			ncompared = Min(nkeys, (int) gj_group_ncompared(program));
 	List	   *having = list_nth(cxt->cscan->custom_exprs, GJ_EXPRS_HAVING);
 	List	   *items = NIL;
 
-	for (int i = 0; i < cxt->state->noutputs - nids && (nkeys > 0 || cxt->state->agg_finals != NIL); i++)
+	for (int i = 0; i < nvalues && (nkeys > 0 || cxt->state->agg_finals != NIL); i++)
 		items = lappend(items, deparse_attribute(cxt, i));
 	if (nkeys > 0)
 	{

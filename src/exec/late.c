@@ -2,10 +2,10 @@
  * late.c
  *	  Fetches the late columns of the rows that come back.
  *
- * The device has returned the ctids of tuples that the loader saw, or that it saw on a resident page
- * which has not changed since (load/README.md).  The query's snapshot sees these tuples, and is
- * registered until the query ends.  So no vacuum and no pruning takes them away, nor their numbers: a
- * tuple that was updated meanwhile is still there, and its new version is another one.  In hot
+ * The device has returned the ctids of tuples that the loader saw, perhaps for an earlier query on a
+ * page that has not changed since (load/README.md).  The query's snapshot sees these tuples, and is
+ * registered until the query ends.  So no vacuum and no pruning takes them away, nor their numbers.
+ * A tuple that was updated meanwhile is still there, and its new version is another one.  In hot
  * standby, recovery cancels the query before it removes what the query's snapshot sees.
  */
 #include "postgres.h"

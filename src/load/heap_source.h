@@ -66,7 +66,7 @@ typedef struct HeapSource
 	HeapColumn *columns;
 	int16	   *twins;			/* [ncolumns]: the next column of the same attribute, or -1: a
 								 * text that is wanted flat, too; UNION ALL has any number */
-	int			id_column;		/* the one that has the tuples' ids (tuple_id.h); -1: there is none */
+	int			id_column;		/* has the tuples' ids (tuple_id.h); -1: there is none */
 	int			natts;			/* attributes up to the last wanted one */
 	int			nsections;		/* up to the last wanted attribute */
 	Section    *sections;		/* [0] begins with the tuple */

@@ -37,7 +37,7 @@ typedef struct GjJoinInfo
 	uint32		limit;			/* rows that come back at most, but for ties; 0: all */
 	List	   *sort_exprs;		/* what they are sorted by, as far as the device knows it */
 	List	   *sort_labels;	/* strings: how, as EXPLAIN says it behind the expression */
-	List	   *late;			/* lists, see GjLatePrivate: what is fetched of tables; NIL: nothing */
+	List	   *late;			/* lists, see GjLatePrivate: what is fetched of tables */
 	List	   *host_sort;		/* lists, see GjHostSortKey: what the backend sorts by; NIL: it does not */
 	double		host_values;	/* estimate of the different values that it ranks */
 	struct GjPart *part;		/* of EXPLAIN's reasons (reasons.h); NULL: nobody asks */
@@ -358,8 +358,8 @@ extern void gj_add_limited_path(PlannerInfo *root, RelOptInfo *input_rel,
 
 /*
  * Makes late columns of those outputs of a program whose values the device only carries, if that is
- * wanted: for few rows, or by gpujoin.late_columns.  `info` and its builder must be copies, complete
- * but for info->program.
+ * wanted: for few rows, or by gpujoin.late_columns.  `info` and its builder must be copies,
+ * complete but for info->program.
  */
 extern void gj_make_late(PlannerInfo *root, GjJoinInfo *info);
 

@@ -8,8 +8,8 @@
  * That saves to load the values, and device memory.  A fetch takes longer than to carry a value, so
  * few rows must come back, and that must be certain: estimates of joined rows can be far too low.
  *
- * Late columns belong to plain tables of the query level.  The ids of a partition's tuples would not
- * say which partition it is.
+ * Late columns belong to plain tables of the query level.  The ids of a partition's tuples would
+ * not say which partition it is.
  */
 #include "postgres.h"
 
@@ -32,8 +32,9 @@
 #include "load/tuple_id.h"
 #include "plan/join_path.h"
 
-/* So many rows of a query are fetched at most, and so many rows a table must have for each of them. */
+/* So many rows of a query are fetched at most, */
 #define LATE_ROWS			1000.0
+/* and so many rows a table must have for each of them. */
 #define LATE_TABLE_ROWS		100.0
 /* Shorter values, in bytes, are not worth it, */
 #define LATE_WIDTH			16
@@ -49,7 +50,7 @@
 
 /* ---- which columns */
 
-/* The mean width of a column's values that are mostly different; 0: they are not, or nobody knows. */
+/* The mean width of a column's values; 0: few of them are different, or nobody knows. */
 static int
 width_of_different(Oid relid, AttrNumber attno)
 {
@@ -98,7 +99,7 @@ static bool
 may_be_late(const GjBuilder *builder, int source, int index)
 {
 	const GjBuildSource *src = &builder->source[source];
-	const GjBuildColumn *column = gj_builder_column_at(unconstify(GjBuilder *, builder), source, index);
+	const GjBuildColumn *column = list_nth(src->columns, index);
 
 	return has_tuple_ids(src) && column->attno > 0 && column->type.kind == GJ_REF &&
 		!gj_builder_reads(builder, source, index) &&
@@ -197,8 +198,12 @@ may_have_late(PlannerInfo *root, const GjJoinInfo *info)
 		return false;
 	/* rows stand for others there */
 	for (int i = 0; i < info->builder->nsteps; i++)
-		if (info->builder->step[i].algorithm == GJ_JOIN_SET && info->builder->step[i].set.membership)
+	{
+		const GjBuildStep *step = &info->builder->step[i];
+
+		if (step->algorithm == GJ_JOIN_SET && step->set.membership)
 			return false;
+	}
 	return true;
 }
 
@@ -209,8 +214,7 @@ static void
 note_late(const GjBuilder *builder, List **tables, int name, int output)
 {
 	int			source = name >> 16;
-	const GjBuildColumn *column = gj_builder_column_at(unconstify(GjBuilder *, builder), source,
-													   name & 0xFFFF);
+	const GjBuildColumn *column = list_nth(builder->source[source].columns, name & 0xFFFF);
 
 	/* GJ_LATE_ID follows */
 	if (tables[source] == NIL)
