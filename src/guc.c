@@ -224,7 +224,7 @@ define_user_settings(void)
 
 	DefineCustomEnumVariable("gpujoin.late_columns",
 							 "Selects whether columns that a device would only carry are left out.",
-							 "They are fetched for the rows that come back. \"auto\" does so with long values of few rows.",
+							 "They are fetched for the rows that come back. \"auto\": long ones of few rows.",
 							 &gj_late_columns,
 							 GJ_LATE_AUTO, late_columns_options,
 							 PGC_USERSET, GUC_EXPLAIN,
