@@ -364,16 +364,28 @@ deparse_attribute(ExplainContext *cxt, int attr)
 	return deparse(cxt, (Expr *) makeVarFromTargetEntry(INDEX_VAR, tle));
 }
 
-/* What is fetched from tables for the rows that come back, and how many of their rows were. */
+/* Attributes of the scan tuple, from 0, that are fetched from tables. */
+static List *
+late_attributes(ExplainContext *cxt)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, list_nth(cxt->cscan->custom_private, GJ_PRIVATE_LATE))
+		for (int i = GJ_LATE_COLUMNS; i < list_length(lfirst(lc)); i += 2)
+			result = lappend_int(result, list_nth_int(lfirst(lc), i) - 1);
+	return result;
+}
+
+/* What is fetched for the rows that come back, and how many rows of tables were for that. */
 static void
 explain_late(ExplainContext *cxt)
 {
 	List	   *items = NIL;
 	ListCell   *lc;
 
-	foreach(lc, list_nth(cxt->cscan->custom_private, GJ_PRIVATE_LATE))
-		for (int i = GJ_LATE_COLUMNS; i < list_length(lfirst(lc)); i += 2)
-			items = lappend(items, deparse_attribute(cxt, list_nth_int(lfirst(lc), i) - 1));
+	foreach(lc, late_attributes(cxt))
+		items = lappend(items, deparse_attribute(cxt, lfirst_int(lc)));
 	if (items == NIL)
 		return;
 	ExplainPropertyList("Late Columns", items, cxt->es);
@@ -413,7 +425,8 @@ explain_output(ExplainContext *cxt)
 	if (cxt->state->agg_finals != NIL)
 		ExplainPropertyList("Device Aggregates", items, cxt->es);
 	else if (nkeys == 0)
-		ExplainPropertyInteger("Device Output Columns", NULL, cxt->state->noutputs, cxt->es);
+		ExplainPropertyInteger("Device Output Columns", NULL,
+							   cxt->state->noutputs - list_length(late_attributes(cxt)), cxt->es);
 	if (having != NIL)
 		ExplainPropertyText("Group Filter", deparse_conditions(cxt, having), cxt->es);
 }
