@@ -7,7 +7,7 @@
 # one-row tables, wide rows, text; partitions and inheritance children.  Queries: joins of 2 to 5 relations in stars, chains and bushy trees, of
 # all types, by equality, inequality or any condition; EXISTS, IN and their opposites; filters, also above
 # outer joins; rows or aggregates, the first rows in some order, parameters; each algorithm; random expressions of all types, also row by row
-# (random_values.pl); subqueries with groups, correlated ones, CTEs (random_subqueries.pl), PERCENT of all (25).
+# (random_values.pl); late columns; subqueries with groups, correlated ones, CTEs (random_subqueries.pl), PERCENT of all (25).
 # Sums of floats are exact (quarters).
 # --algorithm: each query that may choose an algorithm chooses this one.
 use strict;
@@ -343,6 +343,10 @@ sub choose_algorithm
 	print "SET gpujoin.algorithm = $chosen;\n" if $chosen;
 }
 
+# For two in five queries: columns that a device would only carry are fetched from their tables.
+my $nlate = 0;
+sub late { return $nlate++ % 5 < 2 ? "SET gpujoin.late_columns = on;\n" : ''; }
+
 sub write_query
 {
 	my ($text, $rows, @aliases);
@@ -354,7 +358,7 @@ sub write_query
 		print "-- by PostgreSQL\n";
 		choose_algorithm(15, 'hash', 'sort_merge');
 		print "SET enable_", pick('hashjoin', 'mergejoin', 'nestloop', 'hashagg'), " = off;\n" if chance(15);
-		print "$query;\n\n";
+		print late(), "$query;\n\n";
 		return;
 	}
 	if (chance(4))
@@ -362,11 +366,11 @@ sub write_query
 		$parameters = undef;
 		my $query;
 		do { $query = missing_query() } until $query;
-		print "-- by PostgreSQL\nSET enable_nestloop = off;\n$query;\n\n";
+		print "-- by PostgreSQL\nSET enable_nestloop = off;\n", late(), "$query;\n\n";
 		return;
 	}
-	if (chance(5)) { $parameters = undef; print numbered(sorted_query()), ";\n\n"; return; }
-	if (chance(25)) { $parameters = undef; print "-- by PostgreSQL\n", numbered(group_query()), ";\n\n"; return; }
+	if (chance(5)) { $parameters = undef; print late(), numbered(sorted_query()), ";\n\n"; return; }
+	if (chance(25)) { $parameters = undef; print "-- by PostgreSQL\n", late(), numbered(group_query()), ";\n\n"; return; }
 	if (chance(25)) { my ($errors, $query) = value_query(); print "-- by PostgreSQL, values$errors\n$query;\n\n"; return; }
 	if (chance(25))
 	{
@@ -408,7 +412,7 @@ sub write_query
 	print pick("SET enable_hashjoin = off;\nSET enable_mergejoin = off;\n", "SET enable_hashjoin = off;\n", "SET enable_memoize = off;\nSET enable_material = off;\n")
 	  if $largest <= 2000 && chance(60);
 	choose_algorithm(40, 'hash', 'sort_merge', 'nested_loop') if $rows * 10 < 1e6 && !($algorithm eq 'nested_loop' && $largest > 8000);
-	print "$query;\n\n";
+	print late(), "$query;\n\n";
 }
 
 print "-- seed $seed, $nqueries queries\nSELECT setseed(0.", sprintf('%04d', $seed % 10000), ");\nSET client_min_messages = warning;\n";

@@ -22,11 +22,12 @@ my $dir = tempdir(CLEANUP => 1);
 my @tables = qw(narrow wide texts);
 # one that is all-visible most of the time, at last: what is asked about as a whole is used without an answer
 my $calm = 'calm';
-my %columns = (calm => '(id int, k int, v int)', narrow => '(id int, k int, v int)', wide => '(id int, k int, v int) WITH (fillfactor = 10)', texts => '(id int, k int, v int, t text)');
+my %columns = (calm => '(id int, k int, v int, t text)', narrow => '(id int, k int, v int)', wide => '(id int, k int, v int) WITH (fillfactor = 10)', texts => '(id int, k int, v int, t text)');
 
 sub psql { my ($sql) = @_; my $pid = open(my $out, '-|', 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-c', $sql) or die "psql: $!"; my @lines = <$out>; close($out) or die "psql failed: $sql\n"; chomp @lines; return @lines; }
 
-sub rows_of { my ($table, $first, $n) = @_; return "SELECT i, i % 100, CASE WHEN i % 7 = 0 THEN NULL ELSE i END" . ($table eq 'texts' ? ", repeat('x', i % 50) || i" : '') . " FROM generate_series($first, " . ($first + $n - 1) . ') i'; }
+sub has_texts { my ($table) = @_; return $table eq 'texts' || $table eq $calm; }
+sub rows_of { my ($table, $first, $n) = @_; return "SELECT i, i % 100, CASE WHEN i % 7 = 0 THEN NULL ELSE i END" . (has_texts($table) ? ", repeat('x', i % 50) || i" : '') . " FROM generate_series($first, " . ($first + $n - 1) . ') i'; }
 
 # The reader: native once, then the device several times, all in the caller's snapshot.
 my $setup = <<'SQL';
@@ -50,12 +51,30 @@ DECLARE
 	query text := resident_stress.query_of(tab, kind);
 	native text;
 	device text;
+	found text;
+	total bigint;
 BEGIN
 	PERFORM set_config('gpujoin.enabled', 'off', true);
 	EXECUTE query INTO native;
 	PERFORM set_config('gpujoin.enabled', 'on', true), set_config('gpujoin.force', 'on', true);
 	FOR i IN 1 .. times LOOP
-		EXECUTE query INTO device;
+		-- texts are fetched by ctid, or brought to the device
+		PERFORM set_config('gpujoin.late_columns', CASE WHEN random() < 0.6 THEN 'on' ELSE 'off' END, true);
+		IF kind = 1 AND random() < 0.5 THEN
+			-- row by row, while others change and vacuum the table
+			total := NULL;
+			device := 0;
+			FOR found IN EXECUTE format('SELECT x::text FROM (SELECT a.*, d.name FROM resident_stress.%I a JOIN resident_stress.dim d ON a.k = d.k OFFSET 0) x', tab) LOOP
+				total := coalesce(total, 0) + hashtext(found);
+				device := device::bigint + 1;
+				IF device::bigint % 2000 = 0 THEN
+					PERFORM pg_sleep(pause + 0.01);
+				END IF;
+			END LOOP;
+			device := device || coalesce(total::text, '-');
+		ELSE
+			EXECUTE query INTO device;
+		END IF;
 		IF device IS DISTINCT FROM native THEN
 			RETURN format('DIFFERENT: %s: %s instead of %s', query, device, native);
 		END IF;
@@ -80,6 +99,7 @@ sub change
 	return some([
 		"INSERT INTO $t (id, k, v) SELECT i, i % 100, i FROM generate_series(1, " . (1 + int(rand(300))) . ') i',
 		"UPDATE $t SET v = v + 1 WHERE " . ids(200, $rows),
+		"UPDATE $t SET " . (has_texts($t) ? "t = md5(random()::text)" : "v = v + 2") . ' WHERE ' . ids(50, $rows),
 		"UPDATE $t SET k = (k + 1) % 100 WHERE " . ids(200, $rows),
 		"UPDATE $t SET id = id + 1 WHERE " . ids(20, $rows),
 		"DELETE FROM $t WHERE " . ids(200, $rows),
@@ -87,7 +107,7 @@ sub change
 }
 
 sub copy_freeze { my $t = shift; return "COPY $t (id, k, v) FROM stdin WITH (FREEZE);\n" . join('', map { "$_\t" . ($_ % 100) . "\t$_\n" } 1 .. 500 + int(rand(3000))) . "\\.\n"; }
-sub fill { my $t = shift; return "INSERT INTO $t (id, k, v" . ($t eq 'texts' ? ', t' : '') . ') ' . rows_of($t, 1, $option{rows}) . ';'; }
+sub fill { my $t = shift; return "INSERT INTO $t (id, k, v" . (has_texts($t) ? ', t' : '') . ') ' . rows_of($t, 1, $option{rows}) . ';'; }
 
 sub statements
 {

@@ -51,6 +51,7 @@
 #include "compat.h"
 #include "exec/join_scan.h"
 #include "guc.h"
+#include "load/tuple_id.h"
 #include "plan/join_path.h"
 #include "plan/planned.h"
 
@@ -76,7 +77,7 @@ typedef struct GjRequest
 	TimestampTz last;
 	TimestampTz not_before;		/* when it may be loaded */
 	TimestampTz started;		/* when a worker was started for it */
-	uint64		columns[GJ_COLUMN_WORDS];	/* bit attribute number */
+	uint64		columns[GJ_COLUMN_WORDS];	/* bit attribute number; bit 0: ctid (load/tuple_id.h) */
 } GjRequest;
 
 /* What a worker is told: in bgw_extra. */
@@ -185,7 +186,9 @@ request_table(Oid relid, const List *description)
 	{
 		int			attno = list_nth_int(description, i);
 
-		if (attno > 0 && attno < GJ_COLUMN_WORDS * 64)
+		if (attno == GJ_TUPLE_ID_ATTNO)
+			attno = 0;
+		if (attno >= 0 && attno < GJ_COLUMN_WORDS * 64)
 			request.columns[attno / 64] |= UINT64CONST(1) << attno % 64;
 	}
 	start = request.count >= GJ_ENOUGH_REQUESTS && now >= request.not_before &&
@@ -340,10 +343,11 @@ column_names(const GjRequest *request)
 	Datum	   *names = palloc(sizeof(Datum) * GJ_COLUMN_WORDS * 64);
 	int			n = 0;
 
-	for (int attno = 1; attno < GJ_COLUMN_WORDS * 64; attno++)
+	for (int attno = 0; attno < GJ_COLUMN_WORDS * 64; attno++)
 	{
-		char	   *name = request->columns[attno / 64] >> attno % 64 & 1 ?
-			get_attname(request->relation, attno, true) : NULL;
+		bool		wanted = request->columns[attno / 64] >> attno % 64 & 1;
+		char	   *name = !wanted ? NULL : attno == 0 ? "ctid" :
+			get_attname(request->relation, attno, true);
 
 		if (name != NULL)
 		{

@@ -31,7 +31,9 @@
 #include "compat.h"
 #include "exec/run.h"
 #include "guc.h"
+#include "load/tuple_id.h"
 #include "plan/excluded.h"
+#include "plan/join_path.h"
 #include "plan/program_builder.h"
 #include "plan/types.h"
 #include "progress.h"
@@ -110,7 +112,10 @@ describe_columns(const GjCachedRelation *relation, Oid relid, ColumnArrays *arra
 		const GjCachedColumn *column = &relation->columns[c];
 		char	   *name = NULL;
 
-		if (OidIsValid(relid))
+		/* see make_column_key() in load/resident.c */
+		if (column->attnum == 0)
+			name = pstrdup("ctid");
+		else if (OidIsValid(relid))
 			name = get_attname(relid, column->attnum, true);
 		if (name == NULL)
 			name = psprintf("%u", column->attnum);
@@ -288,17 +293,47 @@ check_table(Relation rel)
 				 errmsg("gpujoin.excluded_tables has \"%s\"", RelationGetRelationName(rel))));
 }
 
-/* The names of all columns. */
+/* True if the table's rows can have late columns: neither a parent nor a partition. */
+static bool
+can_have_late(Relation rel)
+{
+	return gj_late_columns != GJ_LATE_OFF && is_plain_table(rel) && !rel->rd_rel->relispartition &&
+		!has_subclass(RelationGetRelid(rel)) && !has_superclass(RelationGetRelid(rel));
+}
+
+/*
+ * The names of all columns, but for those of long values: these are fetched for few rows, by ctid,
+ * which takes their place.
+ */
 static List *
 all_columns(Relation rel)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
+	bool		late = can_have_late(rel);
 	List	   *names = NIL;
+	StringInfoData left;
+	int			nleft = 0;
 
+	initStringInfo(&left);
 	for (int i = 0; i < desc->natts; i++)
-		if (!TupleDescAttr(desc, i)->attisdropped)
-			names = lappend(names, NameStr(TupleDescAttr(desc, i)->attname));
-	return names;
+	{
+		char	   *name = NameStr(TupleDescAttr(desc, i)->attname);
+
+		if (TupleDescAttr(desc, i)->attisdropped)
+			continue;
+		if (!late || !gj_is_long(RelationGetRelid(rel), i + 1))
+			names = lappend(names, name);
+		else
+			appendStringInfo(&left, "%s%s", nleft++ > 0 ? ", " : "", name);
+	}
+	if (nleft == 0)
+		return names;
+	ereport(NOTICE,
+			(errmsg_plural("column with long values of \"%s\" is left out: %s",
+						   "columns with long values of \"%s\" are left out: %s",
+						   nleft, RelationGetRelationName(rel), left.data),
+			 errhint("Where few rows come back, they are fetched. Name all columns to load them.")));
+	return lappend(names, "ctid");
 }
 
 /* The names of columns that are named, NULL for a NULL. */
@@ -329,7 +364,7 @@ find_attributes(Relation rel, List *names, AttrNumber *attnos)
 		AttrNumber	attno = name ? get_attnum(RelationGetRelid(rel), name) : InvalidAttrNumber;
 		bool		known = false;
 
-		if (attno <= 0)
+		if (attno <= 0 && attno != GJ_TUPLE_ID_ATTNO)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_COLUMN),
 					 errmsg("column \"%s\" of relation \"%s\" does not exist", name ? name : "",
@@ -372,9 +407,15 @@ make_program(Relation rel, const AttrNumber *attnos, int n, int ntexts)
 	types = (GjColumnType *) ((char *) program + program->columns);
 	for (int i = 0; i < n; i++)
 	{
-		Form_pg_attribute attr = TupleDescAttr(RelationGetDescr(rel), attnos[i] - 1);
+		Form_pg_attribute attr;
 		int			scale;
 
+		if (attnos[i] == GJ_TUPLE_ID_ATTNO)
+		{
+			types[i] = gj_column_type(INT8OID);
+			continue;
+		}
+		attr = TupleDescAttr(RelationGetDescr(rel), attnos[i] - 1);
 		types[i] = gj_decimal_noted(RelationGetRelid(rel), attnos[i]) ?
 			gj_column_type(attr->atttypid) :
 			gj_loaded_type(attr->atttypid, attr->atttypmod, &scale);
@@ -468,7 +509,8 @@ add_texts(Relation rel, AttrNumber *attnos, int n)
 	int			ntexts = 0;
 
 	for (int i = 0; i < n; i++)
-		if (gj_type(TupleDescAttr(RelationGetDescr(rel), attnos[i] - 1)->atttypid)->reading ==
+		if (attnos[i] != GJ_TUPLE_ID_ATTNO &&
+			gj_type(TupleDescAttr(RelationGetDescr(rel), attnos[i] - 1)->atttypid)->reading ==
 			GJ_READ_VARLENA)
 			attnos[n + ntexts++] = attnos[i];
 	return ntexts;

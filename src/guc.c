@@ -48,6 +48,7 @@ int			gj_set_algorithm = GJ_SETS_AUTO;
 int			gj_set_device_min_elements = 600000;
 int			gj_set_code = GJ_CODE_AUTO;
 int			gj_explain_reasons = GJ_REASONS_VERBOSE;
+int			gj_late_columns = GJ_LATE_AUTO;
 int			gj_log_fallbacks = GJ_LOG_FALLBACKS_OFF;
 bool		gj_unnest = true;
 bool		gj_forbid_fallback = false;
@@ -60,6 +61,13 @@ static const struct config_enum_entry exchange_options[] = {
 	{"off", GJ_EXCHANGE_OFF, false},
 	{"ring", GJ_EXCHANGE_RING, false},
 	{"ranges", GJ_EXCHANGE_RANGES, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry late_columns_options[] = {
+	{"auto", GJ_LATE_AUTO, false},
+	{"on", GJ_LATE_ON, false},
+	{"off", GJ_LATE_OFF, false},
 	{NULL, 0, false}
 };
 
@@ -211,6 +219,14 @@ define_user_settings(void)
 							 "The query is planned in both ways, and the cheaper plan is taken.",
 							 &gj_unnest,
 							 true,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("gpujoin.late_columns",
+							 "Selects whether columns that a device would only carry are left out.",
+							 "They are fetched for the rows that come back. \"auto\": long ones of few rows.",
+							 &gj_late_columns,
+							 GJ_LATE_AUTO, late_columns_options,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 

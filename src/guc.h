@@ -25,6 +25,14 @@ typedef enum GjAlgorithmSetting
 	GJ_SET_ALGORITHM_NESTED_LOOP
 } GjAlgorithmSetting;
 
+/* gpujoin.late_columns */
+typedef enum GjLateColumns
+{
+	GJ_LATE_AUTO,				/* where few rows come back */
+	GJ_LATE_ON,					/* wherever it can be done */
+	GJ_LATE_OFF
+} GjLateColumns;
+
 /* gpujoin.explain_reasons */
 typedef enum GjExplainReasons
 {
@@ -77,6 +85,7 @@ extern int	gj_set_algorithm;	/* gpujoin.set_algorithm, GjSetAlgorithm */
 extern int	gj_set_device_min_elements; /* gpujoin.set_device_min_elements */
 extern int	gj_set_code;		/* gpujoin.set_code, GjIntegersCode */
 extern int	gj_explain_reasons; /* gpujoin.explain_reasons, GjExplainReasons */
+extern int	gj_late_columns;	/* gpujoin.late_columns, GjLateColumns */
 extern int	gj_log_fallbacks;	/* gpujoin.log_fallbacks, GjLogFallbacks */
 extern bool gj_unnest;			/* gpujoin.unnest */
 extern bool gj_forbid_fallback; /* gpujoin.forbid_fallback */

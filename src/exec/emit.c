@@ -14,7 +14,17 @@
 #include "utils/numeric.h"
 
 #include "exec/emit.h"
+#include "load/tuple_id.h"
 #include "rows/aggregate.h"
+
+/* True if no column of a batch has the attribute (GJ_ATTRIBUTE_PLAIN). */
+static inline bool
+is_made_later(List *attributes, int attr)
+{
+	int			attribute = list_nth_int(attributes, attr);
+
+	return attribute == GJ_ATTRIBUTE_COMPUTED || attribute == GJ_ATTRIBUTE_LATE;
+}
 
 /* What gj_emitter_check() has to know of a column. */
 static void
@@ -63,7 +73,7 @@ gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc,
 	{
 		GjEmitColumn *column = &emitter->columns[i];
 
-		while (!outputs && list_nth_int(attributes, attr) == GJ_ATTRIBUTE_COMPUTED)
+		while (!outputs && is_made_later(attributes, attr))
 			attr++;
 		column->output = outputs ? outputs[i] : i;
 		column->attr = attr;
@@ -78,6 +88,8 @@ gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc,
 				GJ_EMIT_STORED_DECIMAL;
 			column->scale = list_nth_int(attributes, attr);
 		}
+		if (!outputs && list_nth_int(attributes, attr) == GJ_ATTRIBUTE_TUPLE_ID)
+			column->how = GJ_EMIT_TUPLE_ID;
 		describe_value(column, TupleDescAttr(desc, attr));
 	}
 	if (!gj_layout(output_types, noutputs, program->output_capacity, GJ_OUTPUT_SLOT_SIZE,
@@ -126,7 +138,17 @@ write_word(int64 word, char *text)
 static inline bool
 is_written(const GjEmitColumn *column)
 {
-	return column->how == GJ_EMIT_STORED_DECIMAL || column->how == GJ_EMIT_WORD;
+	return column->how == GJ_EMIT_STORED_DECIMAL || column->how == GJ_EMIT_WORD ||
+		column->how == GJ_EMIT_TUPLE_ID;
+}
+
+static void
+write_tuple_id(int64 value, char *written)
+{
+	ItemPointerData tid;
+
+	gj_tuple_id_read(value, &tid);
+	memcpy(written, &tid, sizeof(tid));
 }
 
 /* The value of a row, which is not NULL; `written` has room for one that is written. */
@@ -155,6 +177,9 @@ column_value(const GjEmitter *emitter, const GjEmitColumn *column, uint32 row, c
 								 ((const int64 *) column->data)[row])->constvalue;
 		case GJ_EMIT_WORD:
 			write_word(((const int64 *) column->data)[row], written);
+			return PointerGetDatum(written);
+		case GJ_EMIT_TUPLE_ID:
+			write_tuple_id(((const int64 *) column->data)[row], written);
 			return PointerGetDatum(written);
 		case GJ_EMIT_POINTER:
 			return PointerGetDatum(column->data + (Size) row * column->width);
@@ -455,26 +480,60 @@ gj_emit_aggregates(const GjAggState *states, List *finals, TupleTableSlot *slot)
 
 /* ---- groups */
 
+/*
+ * The attributes of the keys: those that are not late, and at the end the tuple ids.  Returns the
+ * attribute of the first aggregate.
+ */
+static int
+find_key_attributes(List *attributes, int nkeys, int *attrs)
+{
+	int			nids = 0;
+	int			nlate = 0;
+	int			attr = 0;
+	ListCell   *lc;
+
+	foreach(lc, attributes)
+	{
+		nids += lfirst_int(lc) == GJ_ATTRIBUTE_TUPLE_ID;
+		nlate += lfirst_int(lc) == GJ_ATTRIBUTE_LATE;
+	}
+	for (int i = 0; i < nkeys - nids; i++)
+	{
+		while (nlate > 0 && list_nth_int(attributes, attr) == GJ_ATTRIBUTE_LATE)
+			attr++;
+		attrs[i] = attr++;
+	}
+	for (int i = 0; i < nids; i++)
+		attrs[nkeys - nids + i] = list_length(attributes) - nids + i;
+	return nkeys - nids + nlate;
+}
+
 void
-gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, List *key_codes, TupleDesc desc)
+gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, List *key_codes,
+					  List *attributes, TupleDesc desc)
 {
 	uint32		nkeys = gj_group_nkeys(program);
+	int		   *attrs = palloc(sizeof(int) * Max(nkeys, 1));
 	uint32		noutputs = nkeys + program->naggregates;
 	GjColumnType *types = palloc(sizeof(GjColumnType) * noutputs);
 	const GjGroupKey *keys = gj_program_array(program, GjGroupKey, group_keys);
 	const GjExpr *exprs = gj_program_array(program, GjExpr, exprs);
 
 	emitter->ncolumns = nkeys;
+	emitter->first_final = find_key_attributes(attributes, nkeys, attrs);
 	emitter->columns = palloc0(sizeof(GjEmitColumn) * Max(nkeys, 1));
 	emitter->places = palloc(sizeof(GjColumnPlace) * noutputs);
 	for (uint32 i = 0; i < noutputs; i++)
 		types[i] = gj_group_output_type(program, i);
 	for (uint32 i = 0; i < emitter->ncolumns; i++)
 	{
-		emitter->columns[i].output = emitter->columns[i].attr = i;
+		int			attr = attrs[i];
+
+		emitter->columns[i].output = i;
+		emitter->columns[i].attr = attr;
 		emitter->columns[i].width = types[i].width;
-		emitter->columns[i].how = how_to_emit(&types[i], TupleDescAttr(desc, i)->attbyval);
-		describe_value(&emitter->columns[i], TupleDescAttr(desc, i));
+		emitter->columns[i].how = how_to_emit(&types[i], TupleDescAttr(desc, attr)->attbyval);
+		describe_value(&emitter->columns[i], TupleDescAttr(desc, attr));
 		if (types[i].kind != GJ_REF && emitter->columns[i].numeric)
 		{
 			emitter->columns[i].how = GJ_EMIT_DECIMAL;
@@ -484,6 +543,8 @@ gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, List *key_co
 		if (emitter->columns[i].codes != NIL)
 			emitter->columns[i].how = gj_codes_are_words(emitter->columns[i].codes) ?
 				GJ_EMIT_WORD : GJ_EMIT_CODE;
+		if (attributes != NIL && list_nth_int(attributes, attr) == GJ_ATTRIBUTE_TUPLE_ID)
+			emitter->columns[i].how = GJ_EMIT_TUPLE_ID;
 	}
 	emitter->types = types;
 	if (!gj_layout(types, noutputs, program->output_capacity, GJ_OUTPUT_SLOT_SIZE,
@@ -544,7 +605,7 @@ gj_emit_group(GjEmitter *emitter, List *finals, TupleTableSlot *slot)
 {
 	uint32		row = emitter->next;
 	uint32		column = emitter->ncolumns;
-	int			attr = emitter->ncolumns;
+	int			attr = emitter->first_final;
 	ListCell   *lc;
 
 	gj_emit_row(emitter, slot);
@@ -568,7 +629,7 @@ gj_emit_block(GjEmitter *emitter, List *finals, TupleDesc desc, uint32 n, const 
 {
 	uint32		first = emitter->next;
 	uint32		states = emitter->ncolumns;
-	int			attr = emitter->ncolumns;
+	int			attr = emitter->first_final;
 	ListCell   *lc;
 
 	Assert(n <= emitter->nrows - first && attr + list_length(finals) <= block->ncolumns);

@@ -23,6 +23,7 @@ typedef enum GjEmitHow
 	GJ_EMIT_STORED_DECIMAL,		/* one that the loader made of a numeric becomes it again */
 	GJ_EMIT_CODE,				/* an integer stands for a value */
 	GJ_EMIT_WORD,				/* the bytes of an integer become a text */
+	GJ_EMIT_TUPLE_ID,			/* an integer becomes a ctid (load/tuple_id.h) */
 	GJ_EMIT_POINTER,			/* to the value in the batch */
 	GJ_EMIT_REF
 } GjEmitHow;
@@ -34,7 +35,7 @@ typedef struct GjEmitColumn
 	GjEmitHow	how;
 	uint8		width;
 	uint8		scale;			/* GJ_EMIT_DECIMAL, GJ_EMIT_STORED_DECIMAL */
-	char		stored[GJ_DECIMAL_BYTES];	/* GJ_EMIT_STORED_DECIMAL, GJ_EMIT_WORD: of the last row */
+	char		stored[GJ_DECIMAL_BYTES];	/* what is written of the last row, see is_written */
 	const List *codes;			/* GJ_EMIT_CODE: of Const */
 	int			output;			/* number of the program's output column */
 	int			attr;			/* of the slot, from 0 */
@@ -50,6 +51,7 @@ typedef struct GjEmitter
 	GjLayout	layout;
 	GjColumnPlace *places;
 	const GjColumnType *types;	/* groups: of all columns of a batch */
+	int			first_final;	/* groups: the attribute of the first aggregate, from 0 */
 	const uint8 *batch;
 	const uint8 *heap;
 	const GjHeldValues *held;
@@ -60,7 +62,8 @@ typedef struct GjEmitter
 /*
  * Prepares for batches of a program.  Attribute i+1 of slots with descriptor `desc` is
  * output column outputs[i], i < n.  If outputs is NULL, the attributes are what the list says
- * (GJ_ATTRIBUTE_PLAIN): computed ones are left out, all others are the output columns, in order.
+ * (GJ_ATTRIBUTE_PLAIN): computed and late ones are left out, all others are the output columns, in
+ * order.
  */
 extern void gj_emitter_init(GjEmitter *emitter, const GjProgram *program, TupleDesc desc,
 							List *attributes,
@@ -86,9 +89,12 @@ extern TupleTableSlot *gj_emit_row(GjEmitter *emitter, TupleTableSlot *slot);
  */
 extern GjStatus gj_emit_aggregates(const GjAggState *states, List *finals, TupleTableSlot *slot);
 
-/* The same as gj_emitter_init for batches of groups: the first attributes are the keys. */
+/*
+ * The same as gj_emitter_init for batches of groups: the first attributes are the keys, then come
+ * the aggregates, and then the keys that are tuple ids.
+ */
 extern void gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, List *key_codes,
-								  TupleDesc desc);
+								  List *attributes, TupleDesc desc);
 
 /*
  * Looks whether gj_emit_group will be able to make all values of a batch.  GJ_OK, or why

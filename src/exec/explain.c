@@ -355,22 +355,59 @@ explain_step(ExplainContext *cxt, int i)
 	close_item(cxt, "Join");
 }
 
+/* An attribute of the scan tuple, from 0, as the query has it. */
+static char *
+deparse_attribute(ExplainContext *cxt, int attr)
+{
+	TargetEntry *tle = list_nth(cxt->cscan->custom_scan_tlist, attr);
+
+	return deparse(cxt, (Expr *) makeVarFromTargetEntry(INDEX_VAR, tle));
+}
+
+/* Attributes of the scan tuple, from 0, that are fetched from tables. */
+static List *
+late_attributes(ExplainContext *cxt)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, list_nth(cxt->cscan->custom_private, GJ_PRIVATE_LATE))
+		for (int i = GJ_LATE_COLUMNS; i < list_length(lfirst(lc)); i += 2)
+			result = lappend_int(result, list_nth_int(lfirst(lc), i) - 1);
+	return result;
+}
+
+/* What is fetched for the rows that come back, and how many rows of tables were for that. */
+static void
+explain_late(ExplainContext *cxt)
+{
+	List	   *items = NIL;
+	ListCell   *lc;
+
+	foreach(lc, late_attributes(cxt))
+		items = lappend(items, deparse_attribute(cxt, lfirst_int(lc)));
+	if (items == NIL)
+		return;
+	ExplainPropertyList("Late Columns", items, cxt->es);
+	if (cxt->es->analyze && cxt->state->nruns > 0)
+		ExplainPropertyInteger("Late Rows Fetched", NULL, (int64) cxt->state->nfetched, cxt->es);
+}
+
 static void
 explain_output(ExplainContext *cxt)
 {
+	const GjProgram *program = cxt->state->template;
+	int			nids = list_length(list_nth(cxt->cscan->custom_private, GJ_PRIVATE_LATE));
+	bool		grouped = gj_group_nkeys(program) > 0;
+	/* late columns among them; the ids that they are fetched by come behind the aggregates */
+	int			nvalues = cxt->state->noutputs - nids;
+	int			nkeys = grouped ? nvalues - list_length(cxt->state->agg_finals) : 0;
+	int			ncompared = Min(nkeys, (int) gj_group_ncompared(program));
+	List	   *having = list_nth(cxt->cscan->custom_exprs, GJ_EXPRS_HAVING);
 	List	   *items = NIL;
 
-	int			nkeys = gj_group_nkeys(cxt->state->template);
-	int			ncompared = nkeys - cxt->state->template->ndependent_keys;
-	List	   *having = list_nth(cxt->cscan->custom_exprs, GJ_EXPRS_HAVING);
-
-	for (int i = 0; i < cxt->state->noutputs && (nkeys > 0 || cxt->state->agg_finals != NIL); i++)
-	{
-		TargetEntry *tle = list_nth(cxt->cscan->custom_scan_tlist, i);
-		Var		   *var = makeVarFromTargetEntry(INDEX_VAR, tle);
-
-		items = lappend(items, deparse(cxt, (Expr *) var));
-	}
+	for (int i = 0; i < nvalues && (nkeys > 0 || cxt->state->agg_finals != NIL); i++)
+		items = lappend(items, deparse_attribute(cxt, i));
 	if (nkeys > 0)
 	{
 		ExplainPropertyList("Group Key", list_truncate(list_copy(items), ncompared), cxt->es);
@@ -388,7 +425,8 @@ explain_output(ExplainContext *cxt)
 	if (cxt->state->agg_finals != NIL)
 		ExplainPropertyList("Device Aggregates", items, cxt->es);
 	else if (nkeys == 0)
-		ExplainPropertyInteger("Device Output Columns", NULL, cxt->state->noutputs, cxt->es);
+		ExplainPropertyInteger("Device Output Columns", NULL,
+							   cxt->state->noutputs - list_length(late_attributes(cxt)), cxt->es);
 	if (having != NIL)
 		ExplainPropertyText("Group Filter", deparse_conditions(cxt, having), cxt->es);
 }
@@ -648,6 +686,7 @@ gj_explain_join_scan(CustomScanState *node, List *ancestors, ExplainState *es)
 		explain_step(&cxt, i);
 	ExplainCloseGroup("Joins", "Joins", false, es);
 	explain_output(&cxt);
+	explain_late(&cxt);
 	explain_order(&cxt);
 	if (es->analyze && state->nruns > 0)
 	{

@@ -200,6 +200,7 @@ begin_join_scan(CustomScanState *node, EState *estate, int eflags)
 	prune_tables(state, cscan);
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
+	state->late = gj_late_open(list_nth(cscan->custom_private, GJ_PRIVATE_LATE), estate);
 	/* attributes that are there for the conditions' sake only are never filled in */
 	for (int i = 0; i < slot->tts_tupleDescriptor->natts; i++)
 	{
@@ -282,6 +283,7 @@ end_run(GjScanState *state)
 	state->spool = NULL;
 	state->has_result = state->is_left = false;
 	state->batch_held = false;
+	gj_late_clear(state->late);
 	memset(&state->emitter, 0, sizeof(state->emitter));
 	if (state->run_cxt)
 		MemoryContextReset(state->run_cxt);
@@ -739,7 +741,7 @@ submit_run(GjScanState *state, GjProgram *program, GjFailure *failure)
 	if (state->is_stage)
 		return true;
 	if (is_grouped(state))
-		gj_group_emitter_init(&state->emitter, program, state->key_codes,
+		gj_group_emitter_init(&state->emitter, program, state->key_codes, state->attributes,
 							  state->emit_slot->tts_tupleDescriptor);
 	else if (!is_one_row(state))
 		gj_emitter_init(&state->emitter, program, state->emit_slot->tts_tupleDescriptor,
@@ -839,14 +841,19 @@ next_fallback_row(GjScanState *state)
 	return ExecStoreVirtualTuple(slot);
 }
 
-/* Computes what is made of other attributes of the slot. */
+/* Fetches late attributes of the slot, then computes what is made of others. */
 static void
-compute_attributes(GjScanState *state, TupleTableSlot *slot)
+complete_attributes(GjScanState *state, TupleTableSlot *slot)
 {
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	int			n = 0;
 	ListCell   *lc;
 
+	if (state->late != NIL)
+		state->nfetched += gj_late_fetch(state->late, state->css.ss.ps.state->es_snapshot,
+										 slot->tts_values, slot->tts_isnull);
+	if (state->computed == NIL)
+		return;
 	econtext->ecxt_scantuple = slot;
 	foreach(lc, state->attributes)
 		if (lfirst_int(lc) == GJ_ATTRIBUTE_COMPUTED)
@@ -871,14 +878,12 @@ next_made(GjScanState *state)
 	if (is_grouped(state))
 		status = gj_emit_group(&state->emitter, state->agg_finals, slot);
 	else
-	{
 		gj_emit_row(&state->emitter, slot);
-		compute_attributes(state, slot);
-	}
-	MemoryContextSwitchTo(old);
 	/* batches were checked before the first row of them */
 	if (status != GJ_OK)
 		elog(ERROR, "result of an aggregate is out of range");
+	complete_attributes(state, slot);
+	MemoryContextSwitchTo(old);
 	return slot;
 }
 
@@ -960,7 +965,8 @@ take_rows(GjScanState *state)
 {
 	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 	uint32		n = Min(state->emitter.nrows - state->emitter.next, TAKEN_ROWS);
-	bool		singly = state->css.ss.ps.qual != NULL || state->computed != NIL;
+	bool		singly = state->css.ss.ps.qual != NULL || state->computed != NIL ||
+		state->late != NIL;
 	GjRowBlock	block;
 	MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
 
@@ -979,7 +985,7 @@ take_rows(GjScanState *state)
 	{
 		TupleTableSlot *slot = row_to_slot(state, &block);
 
-		compute_attributes(state, slot);
+		complete_attributes(state, slot);
 		memcpy(block.values, slot->tts_values, sizeof(Datum) * block.ncolumns);
 		memcpy(block.isnull, slot->tts_isnull, sizeof(bool) * block.ncolumns);
 		if (!passes(state, slot))
@@ -1093,6 +1099,7 @@ end_join_scan(CustomScanState *node)
 	end_run((GjScanState *) node);
 	end_sort((GjScanState *) node);
 	note_use((GjScanState *) node);
+	gj_late_close(((GjScanState *) node)->late);
 	foreach(lc, node->custom_ps)
 		ExecEndNode(lfirst(lc));
 }

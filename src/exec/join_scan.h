@@ -7,6 +7,7 @@
  *	host_sort.c		sorts rows by ranks (host_sort.h)
  *	spool.c			keeps batches of runs that must complete first (spool.h)
  *	emit.c			batches and aggregate states into slots (emit.h)
+ *	late.c			columns of these rows that are fetched from their tables (late.h)
  *	runtime.c		runtime constants into the program
  *	pruned_tables.c	partitions that this execution need not read
  *	equal_stages.c	stages that compute the same
@@ -21,6 +22,7 @@
 #include "client/client.h"
 #include "exec/emit.h"
 #include "exec/host_sort.h"
+#include "exec/late.h"
 #include "exec/run.h"
 #include "exec/spool.h"
 
@@ -57,6 +59,8 @@ typedef struct GjScanState
 	bool		used_equal;		/* the last run read an equal stage's result */
 	List	   *attributes;		/* see GJ_ATTRIBUTE_PLAIN */
 	List	   *computed;		/* ExprStates of those that PostgreSQL computes */
+	List	   *late;			/* of GjLateTable: tables of which attributes are fetched */
+	uint64		nfetched;		/* tuples that were; of all runs */
 	bool		makes_values;	/* a row has values that are made for it */
 	bool		spill;			/* build sides, groups or rows to be sorted did not fit the device */
 	List	   *runtime_exprs;	/* ExprStates */

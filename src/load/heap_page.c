@@ -204,6 +204,7 @@ collect_all(HeapSource *source, Page page)
 			continue;
 		tuple = (HeapTupleHeader) PageGetItem(page, id);
 		tuples[n] = tuple;
+		source->lines[n] = line;
 		data[n++] = (char *) tuple + tuple->t_hoff;
 		infomask |= tuple->t_infomask;
 		natts = Min(natts, HeapTupleHeaderGetNatts(tuple));
@@ -259,6 +260,7 @@ collect_visible(HeapSource *source, Page page, Buffer buffer)
 			continue;
 		}
 		source->tuples[source->ntuples] = tuple.t_data;
+		source->lines[source->ntuples] = line;
 		source->data[source->ntuples++] = (char *) tuple.t_data + tuple.t_data->t_hoff;
 		source->regular &= !(tuple.t_data->t_infomask & HEAP_HASNULL) &&
 			HeapTupleHeaderGetNatts(tuple.t_data) >= source->natts;

@@ -66,6 +66,7 @@ typedef struct HeapSource
 	HeapColumn *columns;
 	int16	   *twins;			/* [ncolumns]: the next column of the same attribute, or -1: a
 								 * text that is wanted flat, too; UNION ALL has any number */
+	int			id_column;		/* has the tuples' ids (tuple_id.h); -1: there is none */
 	int			natts;			/* attributes up to the last wanted one */
 	int			nsections;		/* up to the last wanted attribute */
 	Section    *sections;		/* [0] begins with the tuple */
@@ -74,14 +75,16 @@ typedef struct HeapSource
 	uint32		page_heap_bytes;	/* most heap bytes that one page can need */
 
 	bool		may_be_uniform; /* all columns are copied from fixed offsets */
-	bool		uniform;		/* the current page is: tuple i is at first_tuple - i *
-								 * stride, and tuples[] and data[] are not filled in */
+	bool		uniform;		/* the current page is: tuple i has number i + 1 and is at
+								 * first_tuple - i * stride; tuples[], data[] and lines[] are not
+								 * filled in */
 	const char *first_tuple;
 	Size		stride;
 
 	int			ntuples;		/* visible tuples of the current page */
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
 	char	   *data[MaxHeapTuplesPerPage]; /* their attributes, those of the current section on */
+	OffsetNumber lines[MaxHeapTuplesPerPage];	/* their numbers */
 	bool		regular;		/* none has NULLs or misses a wanted attribute */
 } HeapSource;
 

@@ -15,6 +15,7 @@
 
 #include "load/column_writer.h"
 #include "load/heap_source.h"
+#include "load/tuple_id.h"
 
 /* ---- what there is to take */
 
@@ -69,17 +70,24 @@ gj_heap_describe(HeapSource *source, const AttrNumber *attnos)
 {
 	TupleDesc	desc = RelationGetDescr(source->rel);
 
+	source->id_column = -1;
 	for (int c = 0; c < source->ncolumns; c++)
 	{
-		Form_pg_attribute attr = TupleDescAttr(desc, attnos[c] - 1);
 		HeapColumn *column = &source->columns[c];
+		Form_pg_attribute attr;
 
 		column->attno = attnos[c] - 1;
+		column->offset = -1;
+		if (attnos[c] == GJ_TUPLE_ID_ATTNO)
+		{
+			source->id_column = c;
+			continue;
+		}
+		attr = TupleDescAttr(desc, attnos[c] - 1);
 		column->attlen = attr->attlen;
 		column->attbyval = attr->attbyval;
 		column->scale = attr->attlen == -1 ? gj_decimal_scale(attr->atttypid, attr->atttypmod) : -1;
 		column->section = 0;
-		column->offset = -1;
 		column->missing = getmissingattr(desc, attnos[c], &column->missing_null);
 		source->natts = Max(source->natts, attnos[c]);
 	}
@@ -327,13 +335,31 @@ walk_tuple(HeapSource *source, GjWriter *writer, int i)
 
 /* ---- all columns */
 
+/* The ids of the collected tuples. */
+static void
+write_ids(HeapSource *source, GjWriterColumn *column, uint32 row)
+{
+	int64	   *ids = (int64 *) column->data + row;
+	int			n = source->ntuples;
+
+	if (source->uniform)
+		for (int i = 0; i < n; i++)
+			ids[i] = gj_tuple_id_make(source->next, i + 1);
+	else
+		for (int i = 0; i < n; i++)
+			ids[i] = gj_tuple_id_make(source->next, source->lines[i]);
+	if (column->has_nulls)
+		memset(column->nulls + row, 0, n);
+}
+
 void
 gj_heap_write_tuples(HeapSource *source, GjWriter *writer)
 {
 	if (source->uniform)
 	{
 		for (int c = 0; c < source->ncolumns; c++)
-			gather_uniform(source, writer, &writer->columns[c], &source->columns[c]);
+			if (c != source->id_column)
+				gather_uniform(source, writer, &writer->columns[c], &source->columns[c]);
 	}
 	else if (source->regular)
 	{
@@ -349,5 +375,7 @@ gj_heap_write_tuples(HeapSource *source, GjWriter *writer)
 	else
 		for (int i = 0; i < source->ntuples; i++)
 			walk_tuple(source, writer, i);
+	if (source->id_column >= 0)
+		write_ids(source, &writer->columns[source->id_column], writer->nrows);
 	writer->nrows += source->ntuples;
 }

@@ -33,6 +33,7 @@
 #include "compat.h"
 #include "guc.h"
 #include "load/resident_asks.h"
+#include "load/tuple_id.h"
 #include "load/visibility.h"
 
 /* So many of a query's fragments are loaded anew in a run though few pages are missing: one in so many, and one more. */
@@ -98,13 +99,22 @@ static void
 make_column_key(Relation rel, AttrNumber attno, const GjWriterColumn *column, GjColumnKey *key)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
-	Form_pg_attribute attr = TupleDescAttr(desc, attno - 1);
+	Form_pg_attribute attr;
 	AttributeKey head;
 	bool		missing_null;
-	Datum		missing = getmissingattr(desc, attno, &missing_null);
+	Datum		missing;
 
 	memset(key, 0, sizeof(*key));
 	memset(&head, 0, sizeof(head));
+	/* the ids of tuples are what the page alone says; no attribute has number 0 */
+	if (attno == GJ_TUPLE_ID_ATTNO)
+	{
+		head.attnum = attno;
+		add_hash(key, &head, sizeof(head));
+		return;
+	}
+	attr = TupleDescAttr(desc, attno - 1);
+	missing = getmissingattr(desc, attno, &missing_null);
 	key->attnum = attno;
 	key->flat = column->computed;
 	head.typid = attr->atttypid;

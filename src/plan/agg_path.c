@@ -694,7 +694,7 @@ offer_aggregate(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_re
 		if (having->cpath.path.total_cost < path->cpath.path.total_cost)
 			path = having;
 	}
-	gj_offer_sorted(root, output_rel, path, sorted, pathkeys);
+	gj_offer_sorted(root, output_rel, gj_late_path(root, path), sorted, pathkeys);
 	return true;
 }
 

@@ -674,6 +674,7 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 		run += path->cpath.path.rows * path->cpath.path.pathtarget->cost.per_tuple;
 		startup += path->cpath.path.pathtarget->cost.startup;
 	}
+	run += gj_cost_late(info, path->cpath.path.rows);
 	if (info->host_sort != NIL)
 	{
 		startup += run + cost_host_sort(info, path->cpath.path.rows);

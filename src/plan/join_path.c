@@ -526,7 +526,8 @@ offer_join(PlannerInfo *root, RelOptInfo *rel, GjPart *part)
 	/* joins above would lose the order */
 	pathkeys = bms_equal(rel->relids, gj_all_relids(root)) ? root->query_pathkeys : NIL;
 	sorted = gj_sorted_path(root, rel, rel->reltarget, info, pathkeys);
-	gj_offer_sorted(root, rel, gj_create_path(root, rel, rel->reltarget, info), sorted, pathkeys);
+	gj_offer_sorted(root, rel, gj_late_path(root, gj_create_path(root, rel, rel->reltarget, info)),
+					sorted, pathkeys);
 	set_cheapest(rel);
 	/* or else PostgreSQL would drop it and put the join together from its partitions again */
 	if (bms_equal(rel->relids, gj_all_relids(root)) && gj_contains_gpujoin(rel->cheapest_total_path))

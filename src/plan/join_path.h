@@ -37,6 +37,7 @@ typedef struct GjJoinInfo
 	uint32		limit;			/* rows that come back at most, but for ties; 0: all */
 	List	   *sort_exprs;		/* what they are sorted by, as far as the device knows it */
 	List	   *sort_labels;	/* strings: how, as EXPLAIN says it behind the expression */
+	List	   *late;			/* lists, see GjLatePrivate: what is fetched of tables */
 	List	   *host_sort;		/* lists, see GjHostSortKey: what the backend sorts by; NIL: it does not */
 	double		host_values;	/* estimate of the different values that it ranks */
 	struct GjPart *part;		/* of EXPLAIN's reasons (reasons.h); NULL: nobody asks */
@@ -356,6 +357,29 @@ extern void gj_remember_limited(PlannerInfo *root, RelOptInfo *rel, PathTarget *
 extern void gj_add_limited_path(PlannerInfo *root, RelOptInfo *input_rel,
 								RelOptInfo *output_rel);
 
+/* src/plan/late_columns.c */
+
+/*
+ * Makes late columns of those outputs of a program whose values the device only carries, if that is
+ * wanted: for few rows, or by gpujoin.late_columns.  `info` and its builder must be copies,
+ * complete but for info->program.
+ */
+extern void gj_make_late(PlannerInfo *root, GjJoinInfo *info);
+
+/*
+ * The path that does what `path` does, but with late columns, if that is wanted; else `path`.
+ */
+extern GjPath *gj_late_path(PlannerInfo *root, GjPath *path);
+
+/* What to fetch the late columns of so many rows costs. */
+extern double gj_cost_late(const GjJoinInfo *info, double rows);
+
+/*
+ * True if the values of a table's column are long texts, documents or bytes in the mean, and mostly
+ * different: gpujoin_prewarm() leaves them out.
+ */
+extern bool gj_is_long(Oid relid, AttrNumber attno);
+
 /* src/plan/sort_keys.c */
 
 /* Adds one sort key to the program. */
@@ -417,8 +441,10 @@ typedef enum GjPrivate
 								 * a plan source */
 	GJ_PRIVATE_SORT_LABELS,		/* list of strings, one for each of GJ_EXPRS_SORT */
 	GJ_PRIVATE_KEY_CODES,		/* see GjJoinInfo.key_codes */
-	GJ_PRIVATE_ATTRIBUTES,		/* int list, of rows: see GJ_ATTRIBUTE_PLAIN */
-	GJ_PRIVATE_HOST_SORT		/* see GjJoinInfo.host_sort */
+	GJ_PRIVATE_ATTRIBUTES,		/* int list, of rows; of groups if some are late: see
+								 * GJ_ATTRIBUTE_PLAIN */
+	GJ_PRIVATE_HOST_SORT,		/* see GjJoinInfo.host_sort */
+	GJ_PRIVATE_LATE				/* list of int lists, see GjLatePrivate */
 } GjPrivate;
 
 /* Elements of an Oid list: a key that the backend sorts by */
@@ -433,6 +459,8 @@ typedef enum GjHostSortKey
 /* What an output is; else the scale of a numeric that is an integer on the device. */
 #define GJ_ATTRIBUTE_PLAIN		(-1)
 #define GJ_ATTRIBUTE_COMPUTED	(-2)	/* of others, by PostgreSQL: GJ_EXPRS_COMPUTED, in order */
+#define GJ_ATTRIBUTE_LATE		(-3)	/* fetched from its table: GJ_PRIVATE_LATE */
+#define GJ_ATTRIBUTE_TUPLE_ID	(-4)	/* by this */
 
 typedef enum GjPrivateFlag
 {
@@ -469,6 +497,15 @@ typedef enum GjTablePrivate
 	GJ_TABLE_INDEX,				/* its RT index, less that of the Var that GJ_SOURCE_RESNO names */
 	GJ_TABLE_COLUMNS			/* from here on the attribute of each column of the source */
 } GjTablePrivate;
+
+/* Elements of an int list: a table whose late columns are fetched */
+typedef enum GjLatePrivate
+{
+	GJ_LATE_RELID,
+	GJ_LATE_ID,					/* the attribute of the scan tuple that is its ctid, from 1 */
+	GJ_LATE_COLUMNS				/* from here on pairs: an attribute of the scan tuple, from 1, and
+								 * that of the table */
+} GjLatePrivate;
 
 /* Elements of CustomScan.custom_exprs */
 typedef enum GjExprs

@@ -16,6 +16,7 @@
 #include "parser/parsetree.h"
 
 #include "exec/join_scan.h"
+#include "load/tuple_id.h"
 #include "plan/join_path.h"
 #include "plan/outer_joins.h"
 #include "plan/reasons.h"
@@ -105,7 +106,7 @@ table_descriptions(PlannerInfo *root, const GjBuildSource *source)
 			AttrNumber	attno = gj_table_attno(root, source->rel, rti,
 											   ((GjBuildColumn *) lfirst(lc2))->attno);
 
-			if (attno <= 0)
+			if (attno <= 0 && attno != GJ_TUPLE_ID_ATTNO)
 				elog(ERROR, "table %u has no such column", planner_rt_fetch(rti, root)->relid);
 			table = lappend_int(table, attno);
 		}
@@ -187,6 +188,32 @@ limit_first_hash_tables(Plan *plan)
 	limit_first_hash_tables(plan->righttree);
 }
 
+/* True if an output, from 0, is a late column. */
+static bool
+is_late(const GjJoinInfo *info, int output)
+{
+	ListCell   *lc;
+
+	foreach(lc, info->late)
+		for (int i = GJ_LATE_COLUMNS; i < list_length(lfirst(lc)); i += 2)
+			if (list_nth_int(lfirst(lc), i) == output + 1)
+				return true;
+	return false;
+}
+
+/* See GJ_ATTRIBUTE_PLAIN; NIL if no column is late. */
+static List *
+describe_group_attributes(const GjJoinInfo *info)
+{
+	int			nplain = list_length(info->outputs) - list_length(info->late);
+	List	   *result = NIL;
+
+	for (int i = 0; info->late != NIL && i < list_length(info->outputs); i++)
+		result = lappend_int(result, i >= nplain ? GJ_ATTRIBUTE_TUPLE_ID :
+							 is_late(info, i) ? GJ_ATTRIBUTE_LATE : GJ_ATTRIBUTE_PLAIN);
+	return result;
+}
+
 /* See GJ_ATTRIBUTE_PLAIN. */
 static List *
 describe_attributes(const GjJoinInfo *info)
@@ -195,18 +222,27 @@ describe_attributes(const GjJoinInfo *info)
 	int			n = 0;
 	ListCell   *lc;
 
+	if (info->aggregate)
+		return describe_group_attributes(info);
 	foreach(lc, info->computed)
 	{
+		GjBuildColumn *column;
 		int			output;
 
+		if (is_late(info, foreach_current_index(lc)))
+		{
+			result = lappend_int(result, GJ_ATTRIBUTE_LATE);
+			continue;
+		}
 		if (lfirst(lc) != NULL)
 		{
 			result = lappend_int(result, GJ_ATTRIBUTE_COMPUTED);
 			continue;
 		}
 		output = list_nth_int(info->builder->outputs, n++);
-		result = lappend_int(result, gj_builder_column_at(info->builder, output >> 16,
-														  output & 0xFFFF)->scale);
+		column = gj_builder_column_at(info->builder, output >> 16, output & 0xFFFF);
+		result = lappend_int(result, column->attno == GJ_TUPLE_ID_ATTNO ? GJ_ATTRIBUTE_TUPLE_ID :
+							 column->scale);
 	}
 	return result;
 }
@@ -345,6 +381,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scan->custom_private = lappend(scan->custom_private, info->key_codes);
 	scan->custom_private = lappend(scan->custom_private, describe_attributes(info));
 	scan->custom_private = lappend(scan->custom_private, info->host_sort);
+	scan->custom_private = lappend(scan->custom_private, info->late);
 	scan->methods = &gj_join_scan_methods;
 	return &scan->scan.plan;
 }

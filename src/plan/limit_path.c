@@ -159,6 +159,7 @@ gj_remember_limited(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJo
 		return;
 	if (limited->aggregate)
 		add_checks(limited);
+	gj_make_late(root, limited);
 	limited->program = gj_builder_finish(limited->builder, info->aggregate ? GJ_OUTPUT_GROUPS :
 										 GJ_OUTPUT_ROWS);
 	if (limited->program == NULL)

@@ -10,12 +10,14 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 
 #include "load/decimal.h"
+#include "load/tuple_id.h"
 #include "plan/join_path.h"
 #include "plan/outer_joins.h"
 #include "plan/program_builder.h"
@@ -229,6 +231,130 @@ gj_builder_column(GjBuilder *builder, Expr *expr, int *source, int *index)
 		return true;
 	}
 	return false;
+}
+
+int
+gj_builder_tuple_id(GjBuilder *builder, int source)
+{
+	GjBuildSource *src = &builder->source[source];
+	GjBuildColumn *column = palloc0(sizeof(GjBuildColumn));
+
+	column->expr = (Expr *) makeVar(src->rel->relid, GJ_TUPLE_ID_ATTNO, TIDOID, -1, InvalidOid, 0);
+	column->attno = GJ_TUPLE_ID_ATTNO;
+	column->typid = INT8OID;
+	column->type = gj_column_type(INT8OID);
+	column->type.source = source;
+	column->scale = -1;
+	src->columns = lappend(src->columns, column);
+	return list_length(src->columns) - 1;
+}
+
+/* ---- columns that nothing reads on the device */
+
+bool
+gj_builder_reads(const GjBuilder *builder, int source, int index)
+{
+	int			name = source << 16 | index;
+	int			ncompared = list_length(builder->group_keys) - builder->ndependent_keys;
+
+	for (int i = 0; i < builder->ninstrs; i++)
+		if (gj_op_loads(builder->instrs[i].op) && (int) builder->instrs[i].arg == name)
+			return true;
+	for (int i = 0; i < builder->nsteps; i++)
+		if (builder->step[i].algorithm == GJ_JOIN_SET &&
+			(builder->step[i].outer_set == name || builder->step[i].inner_set == name))
+			return true;
+	for (int k = 0; k < ncompared; k++)
+	{
+		const GjGroupKey *key = list_nth(builder->group_keys, k);
+
+		if (key->how > GJ_GROUP_FLOAT && (int) key->index == name)
+			return true;
+	}
+	return false;
+}
+
+/* The name (source << 16 | index) of a column when others of its source are gone. */
+static int
+renamed(int name, int source, const int *renumbered)
+{
+	return name >> 16 == source ? source << 16 | renumbered[name & 0xFFFF] : name;
+}
+
+/* The list of names without those of columns that are gone. */
+static List *
+rename_outputs(List *outputs, int source, const int *renumbered)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, outputs)
+	{
+		int			name = lfirst_int(lc);
+
+		if (name >> 16 != source || renumbered[name & 0xFFFF] >= 0)
+			result = lappend_int(result, renamed(name, source, renumbered));
+	}
+	return result;
+}
+
+/* The same of group keys; those that are gone are dependent ones. */
+static void
+rename_keys(GjBuilder *builder, int source, const int *renumbered)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, builder->group_keys)
+	{
+		GjGroupKey *key = lfirst(lc);
+
+		if (key->how > GJ_GROUP_FLOAT && (int) key->index >> 16 == source)
+		{
+			GjGroupKey *copy = palloc(sizeof(GjGroupKey));
+
+			if (renumbered[key->index & 0xFFFF] < 0)
+			{
+				builder->ndependent_keys--;
+				continue;
+			}
+			*copy = *key;
+			copy->index = renamed(key->index, source, renumbered);
+			key = copy;
+		}
+		result = lappend(result, key);
+	}
+	builder->group_keys = result;
+}
+
+void
+gj_builder_drop_columns(GjBuilder *builder, int source, const Bitmapset *columns)
+{
+	GjBuildSource *src = &builder->source[source];
+	int		   *renumbered = palloc(sizeof(int) * Max(list_length(src->columns), 1));
+	List	   *left = NIL;
+	ListCell   *lc;
+
+	foreach(lc, src->columns)
+	{
+		int			i = foreach_current_index(lc);
+
+		renumbered[i] = bms_is_member(i, columns) ? -1 : list_length(left);
+		if (renumbered[i] >= 0)
+			left = lappend(left, lfirst(lc));
+	}
+	src->columns = left;
+	for (int i = 0; i < builder->ninstrs; i++)
+		if (gj_op_loads(builder->instrs[i].op))
+			builder->instrs[i].arg = renamed(builder->instrs[i].arg, source, renumbered);
+	for (int i = 0; i < builder->nsteps; i++)
+		if (builder->step[i].algorithm == GJ_JOIN_SET)
+		{
+			builder->step[i].outer_set = renamed(builder->step[i].outer_set, source, renumbered);
+			builder->step[i].inner_set = renamed(builder->step[i].inner_set, source, renumbered);
+		}
+	builder->outputs = rename_outputs(builder->outputs, source, renumbered);
+	rename_keys(builder, source, renumbered);
 }
 
 uint32

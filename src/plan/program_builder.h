@@ -161,6 +161,18 @@ extern int	gj_builder_constant(GjBuilder *builder, int64 constant);
 extern bool gj_builder_column(GjBuilder *builder, Expr *expr, int *source, int *index);
 extern GjBuildColumn *gj_builder_column_at(GjBuilder *builder, int source, int index);
 
+/* Adds the ids of the tuples of a source that is one table (load/tuple_id.h); its number. */
+extern int	gj_builder_tuple_id(GjBuilder *builder, int source);
+
+/* True if some code, step or compared key reads the column on the device. */
+extern bool gj_builder_reads(const GjBuilder *builder, int source, int index);
+
+/*
+ * Takes columns of a source out of the program, and out of its outputs and group keys.  Nothing
+ * else reads them.
+ */
+extern void gj_builder_drop_columns(GjBuilder *builder, int source, const Bitmapset *columns);
+
 /* The stage source that has the column; -1: it is none of a stage's. */
 extern int	gj_builder_stage_of(const GjBuilder *builder, const void *column);
 

@@ -144,6 +144,7 @@ gj_sorted_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInf
 		gj_part_refused(sorted->order_part);
 		return NULL;
 	}
+	gj_make_late(root, sorted);
 	sorted->program = gj_builder_finish(sorted->builder, info->aggregate ? GJ_OUTPUT_GROUPS :
 										GJ_OUTPUT_ROWS);
 	if (sorted->program == NULL)
