@@ -31,6 +31,17 @@ $node->safe_psql('postgres', "$load SELECT gpujoin_prewarm('f'), gpujoin_prewarm
 my ($resident) = cost('f JOIN d USING (k)');
 cmp_ok($resident, '<', $cold / 1.5, 'what is resident costs less');
 
+# a session looks for the extension once it plans something that the device could do
+sub looks
+{
+	my ($query) = @_;
+	my $count = 'SELECT seq_scan + idx_scan FROM pg_stat_xact_sys_tables WHERE relid = \'pg_extension\'::regclass';
+	my $out = $node->safe_psql('postgres', "BEGIN; SELECT FROM ($query) x; SET LOCAL gpujoin.enabled = off; $count");
+	return $out =~ /(\d+)$/ ? $1 : -1;
+}
+is(looks('SELECT v FROM f WHERE k = 1'), 0, 'rows of a table: the extension is not looked for');
+is(looks('SELECT count(*) FROM f JOIN d USING (k)'), 1, 'a join: once');
+
 # it cannot answer
 my ($pid) = daemon_pids($node);
 kill 'STOP', $pid;

@@ -33,7 +33,6 @@
 #include "exec/set_scan.h"
 #include "guc.h"
 #include "plan/set_function_path.h"
-#include "preload.h"
 
 static set_rel_pathlist_hook_type prev_set_rel_pathlist = NULL;
 
@@ -193,8 +192,9 @@ gj_set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry
 
 	if (prev_set_rel_pathlist)
 		prev_set_rel_pathlist(root, rel, rti, rte);
-	if (!gj_enabled || IS_DUMMY_REL(rel) || !gj_extension_present())
+	if (!gj_enabled || IS_DUMMY_REL(rel))
 		return;
+	/* a call of the extension's: most queries have none, and need not look for the extension */
 	call = get_call(rte, &function);
 	if (call == NULL || needs_whole_row(rel))
 		return;
