@@ -389,6 +389,34 @@ Queue::pack_refs(const GjColumn &column, uint32_t n, size_t heap_size)
 	return packed;
 }
 
+/* The same column of references as places, if no value is a held one. */
+GjColumn
+Queue::place_refs(const GjColumn &column, uint32_t n)
+{
+	uint64_t *at = (uint64_t *) alloc(((size_t) n + 1) * sizeof(uint64_t));
+	GjColumn placed = column;
+	GjPlacing placing;
+
+	check(ops->columns->place_values(queue, &column, n, at, &placing) == GJ_OK, "place_values",
+		  ops->queues->queue_error(queue));
+	if (!gj_choose_places(&placed, &placing, n))
+		return column;
+
+	const uint64_t before = gj_before_values(&placed, n);
+	/* a heap has something else at its beginning */
+	uint8_t *heap = (uint8_t *) alloc(8 + before + placing.nbytes + 8);
+	GjPackColumn work = {placed, alloc(((size_t) n + 1) * placed.packed), n};
+
+	placed.base = work.from.base = 8;
+	placed.heap = work.from.heap = heap;
+	placed.data = work.to;
+	check(ops->columns->move_values(queue, &column, n, at, heap + 8 + before, 8 + before, NULL) ==
+				  GJ_OK &&
+			  ops->columns->pack_places(queue, &work, at) == GJ_OK,
+		  "pack_places", ops->queues->queue_error(queue));
+	return placed;
+}
+
 std::vector<GjColumn>
 Queue::upload_columns(const std::vector<Column> &columns)
 {
@@ -406,9 +434,13 @@ Queue::upload_columns(const std::vector<Column> &columns)
 		/* probe columns come packed or as they are, in turn */
 		if (c.type.source == 0 && gj_kind_packs(d.kind) && !c.data.empty() && ++npacked % 2 == 0)
 			d = pack(d, (uint32_t) (c.data.size() / d.width));
-		if (c.type.source == 0 && d.kind == GJ_REF && d.heap != NULL && !c.data.empty() &&
-			++npacked % 2 == 0)
-			d = pack_refs(d, (uint32_t) (c.data.size() / d.width), c.heap.size());
+		if (c.type.source == 0 && d.kind == GJ_REF && d.heap != NULL && !c.data.empty())
+		{
+			const uint32_t n = (uint32_t) (c.data.size() / d.width);
+			const uint32_t turn = nrefs++ % 3;
+
+			d = turn == 0 ? place_refs(d, n) : turn == 1 ? pack_refs(d, n, c.heap.size()) : d;
+		}
 		device.push_back(d);
 	}
 	return device;
@@ -465,6 +497,7 @@ static Test tests[] = {
 	{"rates", test_rates},
 	{"memory", test_memory},
 	{"pack", test_pack},
+	{"pack_texts", test_pack_texts},
 	{"lanes", test_lanes},
 	{"peers", test_peers},
 	{"exchange", test_exchange},
