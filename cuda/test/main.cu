@@ -422,6 +422,7 @@ Queue::upload_columns(const std::vector<Column> &columns)
 {
 	std::vector<GjColumn> device;
 
+	heaps.clear();
 	for (const Column &c : columns)
 	{
 		GjColumn d = {};
@@ -442,6 +443,7 @@ Queue::upload_columns(const std::vector<Column> &columns)
 			d = turn == 0 ? place_refs(d, n) : turn == 1 ? pack_refs(d, n, c.heap.size()) : d;
 		}
 		device.push_back(d);
+		heaps.push_back(d.heap);
 	}
 	return device;
 }

@@ -134,8 +134,9 @@ struct Queue
 {
 	const GjDeviceOps *ops;
 	GjQueue *queue;
-	uint32_t npacked = 0; /* columns that could be packed */
-	uint32_t nrefs = 0;   /* columns of references */
+	uint32_t npacked = 0;               /* columns that could be packed */
+	uint32_t nrefs = 0;                 /* columns of references */
+	std::vector<const uint8_t *> heaps; /* of the columns that were uploaded last */
 
 	Queue(const Device &device, const Program &program);
 	~Queue();
