@@ -303,7 +303,7 @@ FewMaker::make_keys()
 					   [&](const GjColumn &c)
 					   {
 						   return (carried || gj_kind_computable(c.kind)) &&
-								  (c.packed ? c.packed <= 2 && !gj_column_has_places(&c)
+								  (c.packed ? c.packed <= 2 && !gj_column_has_offsets(&c)
 											: c.width == 1);
 					   }))
 			return false;

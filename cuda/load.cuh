@@ -50,11 +50,11 @@ template <uint32_t R>
 static __device__ __forceinline__ void
 load_packed(const GjColumn &column, const uint32_t (&row)[R], uint32_t wanted, int64_t (&value)[R])
 {
-	if (gj_column_has_places(&column))
+	if (gj_column_has_offsets(&column))
 	{
 #pragma unroll
 		for (uint32_t i = 0; i < R; i++)
-			value[i] = wanted >> i & 1 ? (int64_t) gj_placed_ref(&column, row[i]) : 0;
+			value[i] = wanted >> i & 1 ? (int64_t) gj_ref_at_offset(&column, row[i]) : 0;
 	}
 	else if (column.packed == 1)
 		load_packed_as<uint8_t>(column, row, wanted, value);

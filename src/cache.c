@@ -59,8 +59,8 @@ encoding_text(GjEncoding encoding, uint64 nvalues)
 
 	if (encoding == GJ_PLAIN)
 		return "plain";
-	if (encoding >= GJ_PLACES_2)
-		return psprintf("places of %d bytes", nbytes[encoding]);
+	if (encoding >= GJ_OFFSETS_2)
+		return psprintf("offsets of %d bytes", nbytes[encoding]);
 	if (encoding < GJ_CODES_1)
 		return psprintf(nbytes[encoding] == 1 ? "packed %d byte" : "packed %d bytes",
 						nbytes[encoding]);

@@ -389,32 +389,32 @@ Queue::pack_refs(const GjColumn &column, uint32_t n, size_t heap_size)
 	return packed;
 }
 
-/* The same column of references as places, if no value is a held one. */
+/* The same column of references as offsets, if no value is a held one. */
 GjColumn
-Queue::place_refs(const GjColumn &column, uint32_t n)
+Queue::offset_refs(const GjColumn &column, uint32_t n)
 {
 	uint64_t *at = (uint64_t *) alloc(((size_t) n + 1) * sizeof(uint64_t));
-	GjColumn placed = column;
-	GjPlacing placing;
+	GjColumn packed = column;
+	GjOffsets offsets;
 
-	check(ops->columns->place_values(queue, &column, n, at, &placing) == GJ_OK, "place_values",
+	check(ops->columns->find_offsets(queue, &column, n, at, &offsets) == GJ_OK, "find_offsets",
 		  ops->queues->queue_error(queue));
-	if (!gj_choose_places(&placed, &placing, n))
+	if (!gj_choose_offsets(&packed, &offsets, n))
 		return column;
 
-	const uint64_t before = gj_before_values(&placed, n);
+	const uint64_t before = gj_before_values(&packed, n);
 	/* a heap has something else at its beginning */
-	uint8_t *heap = (uint8_t *) alloc(8 + before + placing.nbytes + 8);
-	GjPackColumn work = {placed, alloc(((size_t) n + 1) * placed.packed), n};
+	uint8_t *heap = (uint8_t *) alloc(8 + before + offsets.nbytes + 8);
+	GjPackColumn work = {packed, alloc(((size_t) n + 1) * packed.packed), n};
 
-	placed.base = work.from.base = 8;
-	placed.heap = work.from.heap = heap;
-	placed.data = work.to;
+	packed.base = work.from.base = 8;
+	packed.heap = work.from.heap = heap;
+	packed.data = work.to;
 	check(ops->columns->move_values(queue, &column, n, at, heap + 8 + before, 8 + before, NULL) ==
 				  GJ_OK &&
-			  ops->columns->pack_places(queue, &work, at) == GJ_OK,
-		  "pack_places", ops->queues->queue_error(queue));
-	return placed;
+			  ops->columns->pack_offsets(queue, &work, at) == GJ_OK,
+		  "pack_offsets", ops->queues->queue_error(queue));
+	return packed;
 }
 
 std::vector<GjColumn>
@@ -440,7 +440,7 @@ Queue::upload_columns(const std::vector<Column> &columns)
 			const uint32_t n = (uint32_t) (c.data.size() / d.width);
 			const uint32_t turn = nrefs++ % 3;
 
-			d = turn == 0 ? place_refs(d, n) : turn == 1 ? pack_refs(d, n, c.heap.size()) : d;
+			d = turn == 0 ? offset_refs(d, n) : turn == 1 ? pack_refs(d, n, c.heap.size()) : d;
 		}
 		device.push_back(d);
 		heaps.push_back(d.heap);
@@ -499,7 +499,7 @@ static Test tests[] = {
 	{"rates", test_rates},
 	{"memory", test_memory},
 	{"pack", test_pack},
-	{"pack_texts", test_pack_texts},
+	{"pack_offsets", test_pack_offsets},
 	{"lanes", test_lanes},
 	{"peers", test_peers},
 	{"exchange", test_exchange},

@@ -147,7 +147,7 @@ struct Queue
 	void download_bytes(void *data, const void *device, size_t nbytes);
 	GjColumn pack(const GjColumn &column, uint32_t n);
 	GjColumn pack_refs(const GjColumn &column, uint32_t n, size_t heap_size);
-	GjColumn place_refs(const GjColumn &column, uint32_t n);
+	GjColumn offset_refs(const GjColumn &column, uint32_t n);
 	/* Columns on the device, as an array of the host describes them, or one of the device. */
 	std::vector<GjColumn> upload_columns(const std::vector<Column> &columns);
 	const GjColumn *columns(const std::vector<Column> &columns);
@@ -202,7 +202,7 @@ at(uint32_t n)
 
 void test_memory(const Device &device);
 void test_pack(const Device &device);
-void test_pack_texts(const Device &device);
+void test_pack_offsets(const Device &device);
 void test_lanes(const Device &device);
 void test_peers(const Device &device);
 void test_exchange(const Device &device);

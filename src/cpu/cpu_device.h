@@ -163,12 +163,12 @@ extern GjStatus gj_cpu_unpack(GjQueue *queue, const GjPackColumn *columns, uint3
 extern GjStatus gj_cpu_number_values(GjQueue *queue, const GjColumn *column, uint32_t nrows,
 									 uint32_t most, uint32_t *number, uint64_t *value,
 									 uint32_t *n);
-extern GjStatus gj_cpu_place_values(GjQueue *queue, const GjColumn *column, uint32_t nrows,
-									uint64_t *at, GjPlacing *placing);
+extern GjStatus gj_cpu_find_offsets(GjQueue *queue, const GjColumn *column, uint32_t nrows,
+									uint64_t *at, GjOffsets *offsets);
 extern GjStatus gj_cpu_move_values(GjQueue *queue, const GjColumn *column, uint32_t nrows,
 								   const uint64_t *at, uint8_t *to, uint64_t base,
 								   uint64_t *refs);
-extern GjStatus gj_cpu_pack_places(GjQueue *queue, const GjPackColumn *column,
+extern GjStatus gj_cpu_pack_offsets(GjQueue *queue, const GjPackColumn *column,
 								   const uint64_t *at);
 extern GjStatus gj_cpu_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 							  const GjBatchTarget *target, uint32_t *n);

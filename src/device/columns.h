@@ -65,34 +65,34 @@ gj_choose_packing(GjColumn *column, const GjPacking *packing)
 	return true;
 }
 
-/* What places of the values of a column would be like. */
-typedef struct GjPlacing
+/* What offsets of the values of a column would be like. */
+typedef struct GjOffsets
 {
 	uint64_t	nbytes;			/* of all values */
-	uint64_t	widest;			/* most between places that share a number: see GJ_PLACE_ROWS */
-} GjPlacing;
+	uint64_t	widest;			/* most between offsets that share a number: see GJ_OFFSET_ROWS */
+} GjOffsets;
 
-/* Bytes of the numbers that places of 2 bytes share, which lie before the values of nrows rows. */
+/* Bytes of the numbers that offsets of 2 bytes share, which lie before the values of nrows rows. */
 static inline uint64_t
-gj_place_table(uint32_t nrows)
+gj_offset_table(uint32_t nrows)
 {
-	return ((nrows / GJ_PLACE_ROWS + 1) * sizeof(uint32_t) + 7) & ~UINT64_C(7);
+	return ((nrows / GJ_OFFSET_ROWS + 1) * sizeof(uint32_t) + 7) & ~UINT64_C(7);
 }
 
-/* Bytes before the values of a column that has places. */
+/* Bytes before the values of a column that has offsets. */
 static inline uint64_t
 gj_before_values(const GjColumn *column, uint32_t nrows)
 {
-	return column->packed == 2 ? gj_place_table(nrows) : 0;
+	return column->packed == 2 ? gj_offset_table(nrows) : 0;
 }
 
-/* Describes a column of references that is to have places; false: 32 bits are too few for them. */
+/* Describes a column of references that is to have offsets; false: 32 bits are too few for them. */
 static inline bool
-gj_choose_places(GjColumn *column, const GjPlacing *placing, uint32_t nrows)
+gj_choose_offsets(GjColumn *column, const GjOffsets *offsets, uint32_t nrows)
 {
-	if (placing->nbytes + gj_place_table(nrows) > UINT32_MAX)
+	if (offsets->nbytes + gj_offset_table(nrows) > UINT32_MAX)
 		return false;
-	column->packed = placing->widest <= UINT16_MAX ? 2 : 4;
+	column->packed = offsets->widest <= UINT16_MAX ? 2 : 4;
 	column->factor = 0;
 	column->narrow = 0;
 	return true;
@@ -125,24 +125,24 @@ typedef struct GjColumnOps
 
 	/*
 	 * Where the bytes of the references of a column that is not packed would lie, one behind the
-	 * other: at[0 .. nrows] counts from 0.  A NULL takes none, and a held one more than places can
+	 * other: at[0 .. nrows] counts from 0.  A NULL takes none, and a held one more than offsets can
 	 * have.  Waits.
 	 */
-	GjStatus	(*place_values) (GjQueue *queue, const GjColumn *column, uint32_t nrows,
-								 uint64_t *at, GjPlacing *placing);
+	GjStatus	(*find_offsets) (GjQueue *queue, const GjColumn *column, uint32_t nrows,
+								 uint64_t *at, GjOffsets *offsets);
 
 	/*
-	 * Copies the bytes that place_values has placed to `to`, with nothing between them.  refs[nrows]
-	 * (NULL: not wanted), which the column does not have: references to a heap with `to` at `base`.
+	 * Copies the bytes to `to`, with nothing between them, as find_offsets says.  refs[nrows] (NULL:
+	 * not wanted), which the column does not have: references to a heap with `to` at `base`.
 	 */
 	GjStatus	(*move_values) (GjQueue *queue, const GjColumn *column, uint32_t nrows,
 								const uint64_t *at, uint8_t *to, uint64_t base, uint64_t *refs);
 
 	/*
-	 * Makes places, nrows + 1 of them, as `from` says, whose data may be missing: to `to`, and what
-	 * they share to its heap.
+	 * Makes offsets, nrows + 1 of them, as `from` says, whose data may be missing: to `to`, and the
+	 * numbers that they share to its heap.
 	 */
-	GjStatus	(*pack_places) (GjQueue *queue, const GjPackColumn *column, const uint64_t *at);
+	GjStatus	(*pack_offsets) (GjQueue *queue, const GjPackColumn *column, const uint64_t *at);
 
 	/*
 	 * Answers a program's questions about n columns of codes, for each value of their

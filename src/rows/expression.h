@@ -22,13 +22,13 @@
  * A column in the memory of the device.  One of integers can be packed: then data has numbers u
  * without sign, and the value is base + factor * u (frame of reference, as in Zukowski et al. 2006).
  *
- * A packed one of references has codes or places there.
+ * A packed one of references has codes or offsets there.
  *
  * - Codes: the dictionary, uint64_t[] at heap + base, says which reference each stands for, and
  *   factor how many there are.
- * - Places: factor is not positive.  A row's bytes lie at heap + base + its place, and end at the
- *   place of the row behind it, which the last one has as well.  A place is u, or with 2 bytes u
- *   beyond a number that GJ_PLACE_ROWS rows share: uint32_t[] at heap + base.  data begins at row
+ * - Offsets: factor is not positive.  A row's bytes lie at heap + base + its offset, and end at the
+ *   offset of the row behind it, which the last one has as well.  An offset is u, or with 2 bytes u
+ *   beyond a number that GJ_OFFSET_ROWS rows share: uint32_t[] at heap + base.  data begins at row
  *   -factor of them.
  */
 typedef struct GjColumn
@@ -41,7 +41,7 @@ typedef struct GjColumn
 	uint8_t		packed;			/* bytes of u: 1, 2 or 4; 0: values lie here as they are */
 	uint8_t		narrow;			/* packed integers: all values fit 32 bits with a sign */
 	int64_t		base;
-	int64_t		factor;			/* not 0 but of places */
+	int64_t		factor;			/* not 0 but of offsets */
 	const uint8_t *answers;		/* codes: one byte a code, whose bit q answers question q; NULL: the
 								 * conditions are evaluated row by row */
 } GjColumn;
@@ -53,11 +53,11 @@ gj_column_stride(const GjColumn *column)
 	return column->packed ? column->packed : column->width;
 }
 
-#define GJ_PLACE_ROWS		256u
+#define GJ_OFFSET_ROWS		256u
 
-/* True if what a packed column has are places of its values. */
+/* True if what a packed column has are offsets of its values. */
 GJ_FN bool
-gj_column_has_places(const GjColumn *column)
+gj_column_has_offsets(const GjColumn *column)
 {
 	return column->kind == GJ_REF && column->packed && column->factor <= 0;
 }
@@ -77,7 +77,7 @@ gj_column_skip(GjColumn *column, uint64_t n)
 		column->data = (const uint8_t *) column->data + n * gj_column_stride(column);
 	if (column->nulls)
 		column->nulls += n;
-	if (gj_column_has_places(column))
+	if (gj_column_has_offsets(column))
 		column->factor -= (int64_t) n;
 }
 
@@ -186,25 +186,25 @@ gj_answer(const GjColumn *column, uint32_t question, uint32_t row)
 	return column->answers[gj_packed_code(column, row)] >> question & 1;
 }
 
-/* The place of a row's bytes in a column that has places. */
+/* The offset of a row's bytes in a column that has offsets. */
 GJ_FN uint64_t
-gj_place(const GjColumn *column, uint32_t row)
+gj_value_offset(const GjColumn *column, uint32_t row)
 {
 	const uint32_t *shared = (const uint32_t *) (column->heap + column->base);
 
 	if (column->packed == 4)
 		return ((const uint32_t *) column->data)[row];
-	return (uint64_t) shared[(row - (uint64_t) column->factor) / GJ_PLACE_ROWS] +
+	return (uint64_t) shared[(row - (uint64_t) column->factor) / GJ_OFFSET_ROWS] +
 		((const uint16_t *) column->data)[row];
 }
 
-/* The reference of a row of a column that has places. */
+/* The reference of a row of a column that has offsets. */
 GJ_FN uint64_t
-gj_placed_ref(const GjColumn *column, uint32_t row)
+gj_ref_at_offset(const GjColumn *column, uint32_t row)
 {
-	const uint64_t place = gj_place(column, row);
+	const uint64_t offset = gj_value_offset(column, row);
 
-	return gj_ref_make((uint64_t) column->base + place, gj_place(column, row + 1) - place);
+	return gj_ref_make((uint64_t) column->base + offset, gj_value_offset(column, row + 1) - offset);
 }
 
 /* Value of a packed column. */
@@ -213,8 +213,8 @@ gj_packed_value(const GjColumn *column, uint32_t row)
 {
 	uint64_t	u;
 
-	if (gj_column_has_places(column))
-		return (int64_t) gj_placed_ref(column, row);
+	if (gj_column_has_offsets(column))
+		return (int64_t) gj_ref_at_offset(column, row);
 	u = gj_packed_code(column, row);
 	if (column->kind == GJ_REF)
 		return (int64_t) ((const uint64_t *) (column->heap + column->base))[u];

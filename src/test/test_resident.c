@@ -604,7 +604,7 @@ test_resident_bounds(void)
 
 /* The text of a row: all differ, some are empty, others NULL. */
 static bool
-placed_text(uint32_t row, char *text)
+differing_text(uint32_t row, char *text)
 {
 	text[0] = '\0';
 	if (row % 11 > 0)
@@ -628,7 +628,7 @@ load_texts(Store *s, GjColumnPlace *places)
 		for (uint32_t i = 0; i < NROWS; i++)
 		{
 			uint64_t   *refs = (uint64_t *) (s->slot + places[0].data);
-			bool		there = placed_text(n * NROWS + i, heap + used);
+			bool		there = differing_text(n * NROWS + i, heap + used);
 
 			refs[i] = gj_ref_make(used, there ? strlen(heap + used) : 0);
 			s->slot[places[0].nulls + i] = !there;
@@ -667,7 +667,7 @@ texts_are_there(const GjFragment *f, uint32_t first)
 	for (uint32_t i = 0; first + i < f->nrows && same; i++)
 	{
 		char		text[64];
-		bool		there = placed_text(first + i, text);
+		bool		there = differing_text(first + i, text);
 		uint64_t	ref = gj_column_ref(&own, i);
 		uint64_t	other = gj_column_ref(&shared, i);
 
@@ -682,7 +682,7 @@ texts_are_there(const GjFragment *f, uint32_t first)
 
 /* Packed texts: they are there, and what they take is counted.  Without room they stay. */
 void
-test_resident_places(void)
+test_resident_offsets(void)
 {
 	static const GjColumnType texts[2] = {{GJ_REF, 8, 1, 0}, {GJ_REF, 8, 0, 0}};
 	GjColumnPlace places[2];

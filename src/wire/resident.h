@@ -202,7 +202,7 @@ gj_is_toasted(const GjChunkPages *pages, uint32_t c)
 #define GJ_CACHED_WORDS		26	/* attributes 1 .. 1663 */
 
 /*
- * How a column of a fragment lies on the device: integers, codes of dictionaries, and places of
+ * How a column of a fragment lies on the device: integers, codes of dictionaries, and offsets of
  * values, by their bytes.
  */
 typedef enum GjEncoding
@@ -213,8 +213,8 @@ typedef enum GjEncoding
 	GJ_PACKED_4,
 	GJ_CODES_1,
 	GJ_CODES_2,
-	GJ_PLACES_2,
-	GJ_PLACES_4,
+	GJ_OFFSETS_2,
+	GJ_OFFSETS_4,
 	GJ_NENCODINGS
 } GjEncoding;
 

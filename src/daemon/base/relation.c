@@ -164,7 +164,7 @@ unpack_rows(GjWork *work, const GjColumn *from, uint32_t nrows, const uint8_t *h
 	GjBuffer	copy = {NULL, 0};
 	GjPackColumn column = {*from, to, nrows};
 	/* the last row ends where the one behind it begins */
-	uint64_t	nbytes = ((uint64_t) nrows + gj_column_has_places(from)) * from->packed;
+	uint64_t	nbytes = ((uint64_t) nrows + gj_column_has_offsets(from)) * from->packed;
 	GjStatus	status;
 
 	column.from.heap = heap;

@@ -61,14 +61,14 @@ gj_add_packed(GjPackColumn *packed, uint8_t *to, const GjColumn *from, const GjR
 	return n;
 }
 
-/* Bytes from a row to the next one of a column that is put together: places become references. */
+/* Bytes from a row to the next one of a column that is put together: offsets become references. */
 static uint32_t
 stride_together(const GjColumn *column)
 {
-	return gj_column_has_places(column) ? column->width : gj_column_stride(column);
+	return gj_column_has_offsets(column) ? column->width : gj_column_stride(column);
 }
 
-/* Makes references to `to` of the ranges' places. */
+/* Makes references to `to` of the ranges' offsets. */
 static GjStatus
 unpack_ranges(GjWork *work, GjColumn *column, const GjRowRange *ranges, uint32_t n, uint8_t *to)
 {
@@ -100,7 +100,7 @@ gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRan
 		GjColumn   *column = &columns[c];
 		const uint32_t stride = stride_together(column);
 
-		if (gj_column_has_places(column))
+		if (gj_column_has_offsets(column))
 			status = unpack_ranges(work, column, ranges, n, to);
 		else
 			npieces += gj_add_pieces(pieces + npieces, to, column->data, stride, ranges, n);

@@ -1,7 +1,7 @@
 /*
  * pack.c
  *	  Packs the columns of complete fragments, as rows/expression.h says: integers; texts of which
- *	  there are few different ones as codes of a dictionary, others as places of their bytes.
+ *	  there are few different ones as codes of a dictionary, others as offsets of their bytes.
  *	  Notes the bounds of integers.
  *
  * A dictionary belongs to a column of a fragment.  It lies in the fragment's heap, before its
@@ -150,15 +150,15 @@ pack_integers(const GjPackWork *w)
 
 /* ---- texts */
 
-/* A column of references, and what becomes of it: codes, places, or references as they are. */
+/* A column of references, and what becomes of it: codes, offsets, or references as they are. */
 typedef struct GjTexts
 {
 	uint32_t	number;			/* of the column */
 	uint32_t	nvalues;		/* of its dictionary; 0: it has none */
 	uint64_t   *values;			/* references to these; device */
-	uint64_t	nbytes;			/* of the heap, with dictionary and what places share */
+	uint64_t	nbytes;			/* of the heap, with dictionary and what offsets share */
 	uint64_t	plain_bytes;	/* of the heap, that its values would have as they are */
-	GjBuffer	data;			/* codes or places; none: the column stays as it is */
+	GjBuffer	data;			/* codes or offsets; none: the column stays as it is */
 	GjColumn	packed;			/* as `data` has it */
 } GjTexts;
 
@@ -198,7 +198,7 @@ values_of(const GjPackWork *w, const GjTexts *texts, uint32_t *n)
 	return column;
 }
 
-/* Bytes before the values of a packed column: its dictionary, or what places share. */
+/* Bytes before the values of a packed column: its dictionary, or what offsets share. */
 static uint64_t
 before_values(const GjPackWork *w, const GjTexts *texts)
 {
@@ -206,15 +206,15 @@ before_values(const GjPackWork *w, const GjTexts *texts)
 		gj_before_values(&texts->packed, (uint32_t) w->fragment->nrows);
 }
 
-/* Places the values of a column one behind the other. */
+/* Finds the offsets of the values of a column one behind the other. */
 static GjStatus
-place_texts(const GjPackWork *w, const GjTextList *list, const GjTexts *texts, GjPlacing *placing)
+find_texts(const GjPackWork *w, const GjTextList *list, const GjTexts *texts, GjOffsets *offsets)
 {
 	uint32_t	n;
 	GjColumn	column = values_of(w, texts, &n);
 
-	return w->work->ops->columns->place_values(w->work->queue, &column, n, list->at.memory,
-											   placing);
+	return w->work->ops->columns->find_offsets(w->work->queue, &column, n, list->at.memory,
+											   offsets);
 }
 
 /* Bytes that the values of a column have as they are. */
@@ -268,13 +268,13 @@ try_codes(const GjPackWork *w, GjTextList *list, uint32_t i)
 	return n <= list->most ? make_codes(w, list, texts, n) : GJ_OK;
 }
 
-/* Room for the places of a column, if these are good and there is some. */
+/* Room for the offsets of a column, if these are good and there is some. */
 static void
-try_places(const GjPackWork *w, GjTexts *texts, const GjPlacing *placing)
+try_offsets(const GjPackWork *w, GjTexts *texts, const GjOffsets *offsets)
 {
 	uint32_t	nrows = (uint32_t) w->fragment->nrows;
 
-	if (!gj_choose_places(&texts->packed, placing, nrows))
+	if (!gj_choose_offsets(&texts->packed, offsets, nrows))
 		return;
 	if (gj_fragment_alloc(w->store, w->clock, w->fragment,
 						  ((uint64_t) nrows + 1) * texts->packed.packed, &texts->data) != GJ_OK)
@@ -286,15 +286,15 @@ static GjStatus
 choose_texts(const GjPackWork *w, GjTextList *list, uint32_t i)
 {
 	GjTexts    *texts = &list->texts[i];
-	GjPlacing	placing;
+	GjOffsets	offsets;
 
 	GJ_TRY(try_codes(w, list, i));
 	GJ_TRY(measure_plain(w, list, texts));
-	GJ_TRY(place_texts(w, list, texts, &placing));
+	GJ_TRY(find_texts(w, list, texts, &offsets));
 	if (texts->nvalues == 0)
-		try_places(w, texts, &placing);
+		try_offsets(w, texts, &offsets);
 	texts->nbytes = !texts->packed.packed ? texts->plain_bytes :
-		(before_values(w, texts) + placing.nbytes + 7) & ~UINT64_C(7);
+		(before_values(w, texts) + offsets.nbytes + 7) & ~UINT64_C(7);
 	return GJ_OK;
 }
 
@@ -321,21 +321,21 @@ move_texts(const GjPackWork *w, const GjTextList *list, GjTexts *texts, uint8_t 
 	const uint64_t *at = list->at.memory;
 	uint32_t	n;
 	GjColumn	values = values_of(w, texts, &n);
-	GjPackColumn places = {texts->packed, texts->data.memory, n};
-	GjPlacing	placing;
+	GjPackColumn to = {texts->packed, texts->data.memory, n};
+	GjOffsets	offsets;
 	uint64_t	first = base + before_values(w, texts);
 
 	texts->packed.base = (int64_t) base;
 	if (!texts->packed.packed)
 		return move_plain(w, list, texts, heap + base, base);
-	GJ_TRY(place_texts(w, list, texts, &placing));
+	GJ_TRY(find_texts(w, list, texts, &offsets));
 	GJ_TRY(ops->move_values(w->work->queue, &values, n, at, heap + first, first,
 							texts->nvalues > 0 ? (uint64_t *) (heap + base) : NULL));
 	if (texts->nvalues > 0)
 		return GJ_OK;
-	places.from.base = (int64_t) base;
-	places.from.heap = heap;
-	return ops->pack_places(w->work->queue, &places, at);
+	to.from.base = (int64_t) base;
+	to.from.heap = heap;
+	return ops->pack_offsets(w->work->queue, &to, at);
 }
 
 /* Moves all values to a heap of their own; *taken: it is there, and the columns are packed. */

@@ -1,13 +1,13 @@
 /*
- * pack_texts.cu
- *	  Places of the values that references lead to, and the values one behind the other.
+ * pack_offsets.cu
+ *	  Offsets of the values that references lead to, and the values one behind the other.
  */
 #include <cub/device/device_scan.cuh>
 
 #include "internal.cuh"
 
-/* More than places can have; the sum of as many as there are rows fits 64 bits. */
-#define NO_PLACE (UINT64_C(1) << 32)
+/* More than offsets can have; the sum of as many as there are rows fits 64 bits. */
+#define NO_OFFSET (UINT64_C(1) << 32)
 
 /* So many threads copy a value. */
 #define THREADS_PER_VALUE 8u
@@ -32,22 +32,22 @@ __launch_bounds__(GJ_THREADS)
 	{
 		n = gj_ref_length(refs[i]);
 		if (n == GJ_REF_HELD)
-			n = NO_PLACE;
+			n = NO_OFFSET;
 	}
 	bytes[i] = n;
 }
 
-/* Of what places that share a number are beyond it, the most; a thread each such number. */
+/* Of what offsets that share a number are beyond it, the most; a thread each such number. */
 static __global__ void
 __launch_bounds__(GJ_THREADS)
 	find_widest(const uint64_t *at, uint32_t nrows, unsigned long long *widest)
 {
-	const uint64_t first = thread_number() * GJ_PLACE_ROWS;
+	const uint64_t first = thread_number() * GJ_OFFSET_ROWS;
 
 	if (first > nrows)
 		return;
 
-	const uint64_t last = min(first + GJ_PLACE_ROWS - 1, (uint64_t) nrows);
+	const uint64_t last = min(first + GJ_OFFSET_ROWS - 1, (uint64_t) nrows);
 	const unsigned long long beyond = at[last] - at[first];
 
 	if (beyond > *(volatile unsigned long long *) widest)
@@ -55,18 +55,18 @@ __launch_bounds__(GJ_THREADS)
 }
 
 GjStatus
-gj_place_values(GjQueue *queue, const GjColumn *column, uint32_t nrows, uint64_t *at,
-				GjPlacing *placing)
+gj_find_offsets(GjQueue *queue, const GjColumn *column, uint32_t nrows, uint64_t *at,
+				GjOffsets *offsets)
 {
-	const uint64_t nplaces = (uint64_t) nrows + 1;
-	const uint64_t nshared = nrows / GJ_PLACE_ROWS + 1;
+	const uint64_t noffsets = (uint64_t) nrows + 1;
+	const uint64_t nshared = nrows / GJ_OFFSET_ROWS + 1;
 	unsigned long long *widest = (unsigned long long *) &queue->results->total;
 
 	GJ_TRY(gj_enter(queue));
-	value_bytes<<<gj_blocks(nplaces, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+	value_bytes<<<gj_blocks(noffsets, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
 		(const uint64_t *) column->data, column->nulls, nrows, at);
 	GJ_LAUNCHED(queue, "value_bytes");
-	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, at, at, (int64_t) nplaces);
+	GJ_CUB(queue, cub::DeviceScan::ExclusiveSum, at, at, (int64_t) noffsets);
 	GJ_CUDA(queue, cudaMemsetAsync(widest, 0, sizeof(*widest), queue->stream));
 	find_widest<<<gj_blocks(nshared, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(at, nrows,
 																				  widest);
@@ -74,7 +74,7 @@ gj_place_values(GjQueue *queue, const GjColumn *column, uint32_t nrows, uint64_t
 	GJ_CUDA(queue, cudaMemcpyAsync(&queue->pinned->value[0], at + nrows, sizeof(uint64_t),
 								   cudaMemcpyDeviceToHost, queue->stream));
 	GJ_TRY(gj_wait(queue));
-	*placing = {(uint64_t) queue->pinned->value[0], queue->pinned->results.total};
+	*offsets = {(uint64_t) queue->pinned->value[0], queue->pinned->results.total};
 	return GJ_OK;
 }
 
@@ -89,14 +89,14 @@ __launch_bounds__(GJ_THREADS)
 	if (i >= nrows)
 		return;
 
-	const uint64_t place = at[i];
-	const uint32_t length = (uint32_t) (at[i + 1] - place);
+	const uint64_t offset = at[i];
+	const uint32_t length = (uint32_t) (at[i + 1] - offset);
 	const uint8_t *bytes = heap + gj_ref_offset(from[i]);
 
 	for (uint32_t b = lane; b < length; b += THREADS_PER_VALUE)
-		to[place + b] = bytes[b];
+		to[offset + b] = bytes[b];
 	if (lane == 0 && refs != NULL)
-		refs[i] = gj_ref_make(base + place, length);
+		refs[i] = gj_ref_make(base + offset, length);
 }
 
 GjStatus
@@ -115,7 +115,7 @@ gj_move_values(GjQueue *queue, const GjColumn *column, uint32_t nrows, const uin
 
 static __global__ void
 __launch_bounds__(GJ_THREADS)
-	pack_places(const __grid_constant__ GjPackColumn column, const uint64_t *at, uint64_t before)
+	pack_offsets(const __grid_constant__ GjPackColumn column, const uint64_t *at, uint64_t before)
 {
 	const uint64_t i = thread_number();
 	const GjColumn &as = column.from;
@@ -127,17 +127,17 @@ __launch_bounds__(GJ_THREADS)
 		((uint32_t *) column.to)[i] = (uint32_t) at[i];
 		return;
 	}
-	((uint16_t *) column.to)[i] = (uint16_t) (at[i] - at[i - i % GJ_PLACE_ROWS]);
-	if (i % GJ_PLACE_ROWS == 0)
-		((uint32_t *) (as.heap + as.base))[i / GJ_PLACE_ROWS] = (uint32_t) (before + at[i]);
+	((uint16_t *) column.to)[i] = (uint16_t) (at[i] - at[i - i % GJ_OFFSET_ROWS]);
+	if (i % GJ_OFFSET_ROWS == 0)
+		((uint32_t *) (as.heap + as.base))[i / GJ_OFFSET_ROWS] = (uint32_t) (before + at[i]);
 }
 
 GjStatus
-gj_pack_places(GjQueue *queue, const GjPackColumn *column, const uint64_t *at)
+gj_pack_offsets(GjQueue *queue, const GjPackColumn *column, const uint64_t *at)
 {
 	GJ_TRY(gj_enter(queue));
-	pack_places<<<gj_blocks((uint64_t) column->nrows + 1, GJ_THREADS), GJ_THREADS, 0,
-				  queue->stream>>>(*column, at, gj_place_table(column->nrows));
-	GJ_LAUNCHED(queue, "pack_places");
+	pack_offsets<<<gj_blocks((uint64_t) column->nrows + 1, GJ_THREADS), GJ_THREADS, 0,
+				   queue->stream>>>(*column, at, gj_offset_table(column->nrows));
+	GJ_LAUNCHED(queue, "pack_offsets");
 	return GJ_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * pack_texts.cu
- *	  Tests of places: columns of references whose values lie one behind the other.
+ * pack_offsets.cu
+ *	  Tests of offsets: columns of references whose values lie one behind the other.
  */
 #include <algorithm>
 #include <set>
@@ -86,27 +86,27 @@ lead_to(const std::vector<uint64_t> &refs, const Bytes &heap, const Texts &texts
 	return same;
 }
 
-/* What place_values says. */
-static GjPlacing
-check_placing(Queue &q, const GjColumn &plain, const Texts &texts, const std::string &where)
+/* What find_offsets says. */
+static GjOffsets
+check_offsets(Queue &q, const GjColumn &plain, const Texts &texts, const std::string &where)
 {
 	const uint32_t n = (uint32_t) texts.text.size();
 	uint64_t *device_at = (uint64_t *) q.alloc(((size_t) n + 1) * 8);
 	std::vector<uint64_t> expected = {0};
-	GjPlacing placing = {};
+	GjOffsets offsets = {};
 	uint64_t widest = 0;
 
 	for (const std::string &text : texts.text)
 		expected.push_back(expected.back() + text.size());
 	for (uint32_t i = 0; i <= n; i++)
-		widest = std::max(widest, expected[i] - expected[i / GJ_PLACE_ROWS * GJ_PLACE_ROWS]);
-	check(q.ops->columns->place_values(q.queue, &plain, n, device_at, &placing) == GJ_OK,
-		  "place_values", where);
+		widest = std::max(widest, expected[i] - expected[i / GJ_OFFSET_ROWS * GJ_OFFSET_ROWS]);
+	check(q.ops->columns->find_offsets(q.queue, &plain, n, device_at, &offsets) == GJ_OK,
+		  "find_offsets", where);
 	if (texts.held)
-		return placing;
-	check(q.download(device_at, (size_t) n + 1) == expected, "places", where);
-	check(placing.nbytes == expected.back() && placing.widest == widest, "placing", where);
-	return placing;
+		return offsets;
+	check(q.download(device_at, (size_t) n + 1) == expected, "offsets", where);
+	check(offsets.nbytes == expected.back() && offsets.widest == widest, "offsets", where);
+	return offsets;
 }
 
 /* Values that are moved, with references to them. */
@@ -118,9 +118,9 @@ check_moved(Queue &q, const GjColumn &plain, const Texts &texts, uint64_t nbytes
 	uint64_t *at = (uint64_t *) q.alloc(((size_t) n + 1) * 8);
 	uint64_t *refs = (uint64_t *) q.alloc((size_t) n * 8);
 	uint8_t *heap = (uint8_t *) q.alloc(nbytes + 24);
-	GjPlacing placing;
+	GjOffsets offsets;
 
-	check(q.ops->columns->place_values(q.queue, &plain, n, at, &placing) == GJ_OK &&
+	check(q.ops->columns->find_offsets(q.queue, &plain, n, at, &offsets) == GJ_OK &&
 			  q.ops->columns->move_values(q.queue, &plain, n, at, heap + 13, 13, refs) == GJ_OK,
 		  "move_values", where);
 	check(lead_to(q.download(refs, n), q.download(heap, 13 + nbytes), texts, 0), "moved values",
@@ -229,7 +229,7 @@ check_selected(const Device &device, const Texts &texts, const std::string &wher
 			expected.push_back(i);
 
 	Queue q(device, program);
-	GjColumn packed = q.place_refs(upload_plain(q, texts.column), n);
+	GjColumn packed = q.offset_refs(upload_plain(q, texts.column), n);
 
 	/* all rows, and those from one on */
 	for (uint32_t first : {0u, n / 2})
@@ -263,21 +263,21 @@ check_texts(const Device &device, Random &random, uint32_t n, const Lengths &len
 	const std::string where = std::string(lengths.name) + ", " + at(n);
 	const Texts texts = make_texts(random, n, lengths, nulls_of, held);
 	const GjColumn plain = upload_plain(q, texts.column);
-	const GjPlacing placing = check_placing(q, plain, texts, where);
-	const GjColumn packed = q.place_refs(plain, n);
+	const GjOffsets offsets = check_offsets(q, plain, texts, where);
+	const GjColumn packed = q.offset_refs(plain, n);
 
 	if (texts.held)
 	{
-		check(!packed.packed, "a held value has no place", where);
+		check(!packed.packed, "a held value has no offset", where);
 		return;
 	}
-	check(gj_column_has_places(&packed) && packed.packed == (placing.widest <= UINT16_MAX ? 2 : 4),
-		  "bytes of places", where);
+	check(gj_column_has_offsets(&packed) && packed.packed == (offsets.widest <= UINT16_MAX ? 2 : 4),
+		  "bytes of offsets", where);
 
-	const uint64_t heap_size = 8 + gj_before_values(&packed, n) + placing.nbytes;
+	const uint64_t heap_size = 8 + gj_before_values(&packed, n) + offsets.nbytes;
 	const Bytes heap = q.download(packed.heap, heap_size);
 
-	check_moved(q, plain, texts, placing.nbytes, where);
+	check_moved(q, plain, texts, offsets.nbytes, where);
 	check_unpacked(q, packed, texts, heap, where);
 	check_anywhere(q, packed, texts, heap, where);
 	if (texts.text[n / 2].size() <= GJ_MAX_TEXT && lengths.beside <= GJ_MAX_TEXT)
@@ -285,7 +285,7 @@ check_texts(const Device &device, Random &random, uint32_t n, const Lengths &len
 }
 
 void
-test_pack_texts(const Device &device)
+test_pack_offsets(const Device &device)
 {
 	static const Lengths cases[] = {
 		{"short", 8, 0},
@@ -310,5 +310,5 @@ test_pack_texts(const Device &device)
 		check_texts(device, random, n, cases[1], 0, true);
 		check_texts(device, random, n, cases[1], 2, true);
 	}
-	group(device.ops->name, "pack_texts");
+	group(device.ops->name, "pack_offsets");
 }

@@ -1,13 +1,13 @@
 /*
- * pack_texts.c
- *	  Places of the values that references lead to, and the values one behind the other.
+ * pack_offsets.c
+ *	  Offsets of the values that references lead to, and the values one behind the other.
  *
  * An item of work is some rows.
  */
 #include "cpu_device.h"
 
-/* More than places can have. */
-#define GJ_NO_PLACE		(UINT64_C(1) << 32)
+/* More than offsets can have. */
+#define GJ_NO_OFFSET		(UINT64_C(1) << 32)
 
 /* Bytes that the value of a row takes. */
 static uint64_t
@@ -18,31 +18,31 @@ value_bytes(const GjColumn *column, uint32_t row)
 	if (gj_row_is_null(column, row))
 		return 0;
 	length = gj_ref_length(gj_column_ref(column, row));
-	return length == GJ_REF_HELD ? GJ_NO_PLACE : length;
+	return length == GJ_REF_HELD ? GJ_NO_OFFSET : length;
 }
 
 GjStatus
-gj_cpu_place_values(GjQueue *queue, const GjColumn *column, uint32_t nrows, uint64_t *at,
-					GjPlacing *placing)
+gj_cpu_find_offsets(GjQueue *queue, const GjColumn *column, uint32_t nrows, uint64_t *at,
+					GjOffsets *offsets)
 {
 	uint64_t	end = 0;
 
-	*placing = (GjPlacing) {0};
+	*offsets = (GjOffsets) {0};
 	for (uint32_t i = 0; i < nrows; i++)
 	{
 		uint64_t	beyond;
 
 		at[i] = end;
 		end += value_bytes(column, i);
-		beyond = at[i] - at[i - i % GJ_PLACE_ROWS];
-		if (beyond > placing->widest)
-			placing->widest = beyond;
+		beyond = at[i] - at[i - i % GJ_OFFSET_ROWS];
+		if (beyond > offsets->widest)
+			offsets->widest = beyond;
 	}
-	/* a place as well */
-	at[nrows] = placing->nbytes = end;
-	end -= at[nrows - nrows % GJ_PLACE_ROWS];
-	if (end > placing->widest)
-		placing->widest = end;
+	/* an offset as well */
+	at[nrows] = offsets->nbytes = end;
+	end -= at[nrows - nrows % GJ_OFFSET_ROWS];
+	if (end > offsets->widest)
+		offsets->widest = end;
 	return gj_take_row_error(queue);
 }
 
@@ -87,7 +87,7 @@ gj_cpu_move_values(GjQueue *queue, const GjColumn *column, uint32_t nrows, const
 }
 
 GjStatus
-gj_cpu_pack_places(GjQueue *queue, const GjPackColumn *column, const uint64_t *at)
+gj_cpu_pack_offsets(GjQueue *queue, const GjPackColumn *column, const uint64_t *at)
 {
 	uint32_t   *shared = (uint32_t *) (column->from.heap + column->from.base);
 
@@ -97,9 +97,9 @@ gj_cpu_pack_places(GjQueue *queue, const GjPackColumn *column, const uint64_t *a
 		if (column->from.packed == 4)
 			((uint32_t *) column->to)[i] = (uint32_t) at[i];
 		else
-			((uint16_t *) column->to)[i] = (uint16_t) (at[i] - at[i - i % GJ_PLACE_ROWS]);
-		if (column->from.packed == 2 && i % GJ_PLACE_ROWS == 0)
-			shared[i / GJ_PLACE_ROWS] = (uint32_t) (gj_place_table(column->nrows) + at[i]);
+			((uint16_t *) column->to)[i] = (uint16_t) (at[i] - at[i - i % GJ_OFFSET_ROWS]);
+		if (column->from.packed == 2 && i % GJ_OFFSET_ROWS == 0)
+			shared[i / GJ_OFFSET_ROWS] = (uint32_t) (gj_offset_table(column->nrows) + at[i]);
 	}
 	return GJ_OK;
 }
