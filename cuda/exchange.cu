@@ -629,11 +629,11 @@ __launch_bounds__(GJ_THREADS) move_refs(uint64_t *refs, uint32_t n, const uint8_
 	const uint32_t lane = (uint32_t) (t % THREADS_PER_REF);
 	const uint64_t ref = i < n ? refs[i] : 0;
 	const uint64_t at = i < n ? heap_at[i] - heap_at[0] : 0;
-	const uint64_t *words = (const uint64_t *) (heap + gj_ref_offset(ref));
+	const uint8_t *bytes = heap + gj_ref_offset(ref);
 
 	/* a held one is a number of the backend's, not a place, and has no space */
 	for (uint32_t w = lane; w < gj_ref_space(ref) / 8; w += THREADS_PER_REF)
-		((uint64_t *) (to + at))[w] = words[w];
+		((uint64_t *) (to + at))[w] = gj_padded_word(bytes, gj_ref_length(ref), w);
 	/* all have read the reference before it changes */
 	__syncwarp();
 	if (i < n && lane == 0 && gj_ref_length(ref) != GJ_REF_HELD)

@@ -300,9 +300,11 @@ FewMaker::make_keys()
 		to->key[k] = e.a;
 		if (e.form != GJ_FUSED_SIMPLE || e.op != GJ_OP_LOAD ||
 			!all_parts(e.a, e.slot_a,
-					   [&](const GjColumn &c) {
+					   [&](const GjColumn &c)
+					   {
 						   return (carried || gj_kind_computable(c.kind)) &&
-								  (c.packed ? c.packed <= 2 : c.width == 1);
+								  (c.packed ? c.packed <= 2 && !gj_column_has_offsets(&c)
+											: c.width == 1);
 					   }))
 			return false;
 	}

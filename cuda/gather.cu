@@ -34,8 +34,7 @@ __launch_bounds__(GJ_THREADS)
 	offset = gj_ref_offset(ref);
 	if (gj_ref_length(ref) == GJ_REF_HELD)
 		return;
-	if (offset % 8 != 0 || offset + gj_ref_space(ref) > heap_size ||
-		base + offset > GJ_REF_MAX_OFFSET)
+	if (offset + gj_ref_length(ref) > heap_size || base + offset > GJ_REF_MAX_OFFSET)
 	{
 		/* kernels that run before the error is seen must not follow it */
 		refs[i] = 0;
@@ -285,8 +284,8 @@ heap_word(const Gather &gather, uint32_t i, uint64_t offset)
 		ref = output_ref(gather, column, i, &null);
 		space = gj_ref_space(ref);
 		if (offset < start + space)
-			return *(const uint64_t *) (gather.view.columns[column].heap + gj_ref_offset(ref) +
-										(offset - start));
+			return gj_padded_word(gather.view.columns[column].heap + gj_ref_offset(ref),
+								  gj_ref_length(ref), (uint32_t) (offset - start) / 8);
 		start += space;
 	}
 	return 0;

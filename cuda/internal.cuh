@@ -281,6 +281,11 @@ GjStatus gj_pack(GjQueue *queue, const GjPackColumn *columns, uint32_t n);
 GjStatus gj_unpack(GjQueue *queue, const GjPackColumn *columns, uint32_t n);
 GjStatus gj_number_values(GjQueue *queue, const GjColumn *column, uint32_t nrows, uint32_t most,
 						  uint32_t *number, uint64_t *value, uint32_t *n);
+GjStatus gj_find_offsets(GjQueue *queue, const GjColumn *column, uint32_t nrows, uint64_t *at,
+						 GjOffsets *offsets);
+GjStatus gj_move_values(GjQueue *queue, const GjColumn *column, uint32_t nrows, const uint64_t *at,
+						uint8_t *to, uint64_t base, uint64_t *refs);
+GjStatus gj_pack_offsets(GjQueue *queue, const GjPackColumn *column, const uint64_t *at);
 GjStatus gj_answer_questions(GjQueue *queue, const GjQuestion *questions, uint32_t nquestions,
 							 const GjAsked *asked, uint32_t n, uint8_t *known);
 GjStatus gj_rebase_refs(GjQueue *queue, uint64_t *refs, uint32_t n, uint64_t base,

@@ -30,7 +30,7 @@ load_packed_as(const GjColumn &column, const uint32_t (&row)[R], uint32_t wanted
 			   int64_t (&value)[R])
 {
 	load_as<Type>(column, row, wanted, value);
-	if (column.kind == GJ_REF)
+	if (gj_column_has_codes(&column))
 	{
 		const uint64_t *dictionary = (const uint64_t *) (column.heap + column.base);
 
@@ -50,7 +50,13 @@ template <uint32_t R>
 static __device__ __forceinline__ void
 load_packed(const GjColumn &column, const uint32_t (&row)[R], uint32_t wanted, int64_t (&value)[R])
 {
-	if (column.packed == 1)
+	if (gj_column_has_offsets(&column))
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			value[i] = wanted >> i & 1 ? (int64_t) gj_ref_at_offset(&column, row[i]) : 0;
+	}
+	else if (column.packed == 1)
 		load_packed_as<uint8_t>(column, row, wanted, value);
 	else if (column.packed == 2)
 		load_packed_as<uint16_t>(column, row, wanted, value);

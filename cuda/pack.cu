@@ -236,10 +236,7 @@ typedef struct Numbering
 static __device__ __forceinline__ uint64_t
 word_of(const uint8_t *heap, uint64_t ref, uint32_t w)
 {
-	const uint64_t word = ((const uint64_t *) (heap + gj_ref_offset(ref)))[w];
-	const uint32_t left = gj_ref_length(ref) - 8 * w;
-
-	return left >= 8 ? word : word & ((UINT64_C(1) << 8 * left) - 1);
+	return gj_padded_word(heap + gj_ref_offset(ref), gj_ref_length(ref), w);
 }
 
 static __device__ __forceinline__ uint32_t

@@ -57,10 +57,12 @@ typedef struct ColumnArrays
 static char *
 encoding_text(GjEncoding encoding, uint64 nvalues)
 {
-	static const int nbytes[GJ_NENCODINGS] = {0, 1, 2, 4, 1, 2, 4};
+	static const int nbytes[GJ_NENCODINGS] = {0, 1, 2, 4, 1, 2, 2, 4};
 
 	if (encoding == GJ_PLAIN)
 		return "plain";
+	if (encoding >= GJ_OFFSETS_2)
+		return psprintf("offsets of %d bytes", nbytes[encoding]);
 	if (encoding < GJ_CODES_1)
 		return psprintf(nbytes[encoding] == 1 ? "packed %d byte" : "packed %d bytes",
 						nbytes[encoding]);
@@ -80,7 +82,7 @@ column_encoding(const GjCachedColumn *column)
 	for (int e = 0; e < GJ_NENCODINGS; e++)
 	{
 		nfragments += column->nfragments[e];
-		if (e >= GJ_CODES_1)
+		if (e == GJ_CODES_1 || e == GJ_CODES_2)
 			ndictionaries += column->nfragments[e];
 	}
 	for (int e = 0; e < GJ_NENCODINGS; e++)

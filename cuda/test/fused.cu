@@ -421,11 +421,7 @@ Fused::parts(std::vector<std::vector<GjColumn>> *memory, std::vector<uint32_t> *
 		std::vector<GjColumn> some(device.begin(), device.begin() + NOUTER);
 
 		for (GjColumn &c : some)
-		{
-			c.data = (const uint8_t *) c.data + (size_t) from * gj_column_stride(&c);
-			if (c.nulls)
-				c.nulls += from;
-		}
+			gj_column_skip(&c, from);
 		end = std::min(std::max(end, from), n);
 		if (first->empty())
 			first->push_back(0);

@@ -397,8 +397,7 @@ test_groups_once(const Device &device, Random &random, uint32_t n, uint32_t rang
 	Groups groups(q, keys, n + 1, columns[KEY_TEXT].heap.size() * keys.size());
 
 	for (uint32_t k = 0; k < keys.size(); k++)
-		groups.tuples.heap[k] =
-			columns[keys[k].column].heap.empty() ? NULL : q.upload(columns[keys[k].column].heap);
+		groups.tuples.heap[k] = q.heaps[keys[k].column];
 	/* in pieces, the first ones small, so that the table grows */
 	for (uint32_t first = 0, m = 100; first < n; first += m, m *= 3)
 	{
@@ -433,8 +432,7 @@ test_dependent_once(const Device &device, Random &random, uint32_t n, const std:
 	groups.groups.rows.ndependent = groups.tuples.ndependent =
 		(uint32_t) (all.size() - keys.size());
 	for (uint32_t k = 0; k < all.size(); k++)
-		groups.tuples.heap[k] =
-			columns[all[k].column].heap.empty() ? NULL : q.upload(columns[all[k].column].heap);
+		groups.tuples.heap[k] = q.heaps[all[k].column];
 	for (uint32_t first = 0, m; first < n; first += m)
 	{
 		m = std::min(n - first, 3000u);
@@ -468,8 +466,7 @@ test_distinct_once(const Device &device, Random &random, uint32_t n, uint32_t ra
 	Groups build_side(q, keys, n + 1, columns[KEY_TEXT].heap.size());
 	Groups probe_side(q, probe_keys, n + 1, columns[KEY_TEXT].heap.size());
 
-	build_side.tuples.heap[0] =
-		columns[key.column].heap.empty() ? NULL : q.upload(columns[key.column].heap);
+	build_side.tuples.heap[0] = q.heaps[key.column];
 	if (n > 0)
 		check(build_side.add(view, 0, n) == GJ_OK, "groups", q.ops->queues->queue_error(q.queue));
 	check(q.ops->groups->group_finish(q.queue, &build_side.groups) == GJ_OK, "group_finish", where);
@@ -505,7 +502,7 @@ test_group_errors(const Device &device, Random &random)
 		GjView view = q.view(columns, 1000, {});
 		Groups groups(q, keys, 1000, columns[KEY_TEXT].heap.size());
 
-		groups.tuples.heap[0] = q.upload(columns[KEY_TEXT].heap);
+		groups.tuples.heap[0] = q.heaps[KEY_TEXT];
 		check(groups.add(view, 0, 1000) == GJ_UNKNOWN_VALUE, "group_find", "compressed");
 	}
 	{

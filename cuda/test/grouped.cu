@@ -315,9 +315,7 @@ GroupedTest::part_column(Queue &q, uint32_t c, uint32_t from, uint32_t end)
 		d = q.pack_refs(d, nrows, host.heap.size());
 	else if (c != PLAIN && gj_kind_packs(d.kind) && nrows > 0 && (c != PRICE || packs))
 		d = q.pack(d, nrows);
-	d.data = (const uint8_t *) d.data + (size_t) before * gj_column_stride(&d);
-	if (d.nulls != NULL)
-		d.nulls += before;
+	gj_column_skip(&d, before);
 	return d;
 }
 

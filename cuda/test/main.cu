@@ -389,11 +389,40 @@ Queue::pack_refs(const GjColumn &column, uint32_t n, size_t heap_size)
 	return packed;
 }
 
+/* The same column of references as offsets, if no value is a held one. */
+GjColumn
+Queue::offset_refs(const GjColumn &column, uint32_t n)
+{
+	uint64_t *at = (uint64_t *) alloc(((size_t) n + 1) * sizeof(uint64_t));
+	GjColumn packed = column;
+	GjOffsets offsets;
+
+	check(ops->columns->find_offsets(queue, &column, n, at, &offsets) == GJ_OK, "find_offsets",
+		  ops->queues->queue_error(queue));
+	if (!gj_choose_offsets(&packed, &offsets, n))
+		return column;
+
+	const uint64_t before = gj_before_values(&packed, n);
+	/* a heap has something else at its beginning */
+	uint8_t *heap = (uint8_t *) alloc(8 + before + offsets.nbytes + 8);
+	GjPackColumn work = {packed, alloc(((size_t) n + 1) * packed.packed), n};
+
+	packed.base = work.from.base = 8;
+	packed.heap = work.from.heap = heap;
+	packed.data = work.to;
+	check(ops->columns->move_values(queue, &column, n, at, heap + 8 + before, 8 + before, NULL) ==
+				  GJ_OK &&
+			  ops->columns->pack_offsets(queue, &work, at) == GJ_OK,
+		  "pack_offsets", ops->queues->queue_error(queue));
+	return packed;
+}
+
 std::vector<GjColumn>
 Queue::upload_columns(const std::vector<Column> &columns)
 {
 	std::vector<GjColumn> device;
 
+	heaps.clear();
 	for (const Column &c : columns)
 	{
 		GjColumn d = {};
@@ -406,10 +435,15 @@ Queue::upload_columns(const std::vector<Column> &columns)
 		/* probe columns come packed or as they are, in turn */
 		if (c.type.source == 0 && gj_kind_packs(d.kind) && !c.data.empty() && ++npacked % 2 == 0)
 			d = pack(d, (uint32_t) (c.data.size() / d.width));
-		if (c.type.source == 0 && d.kind == GJ_REF && d.heap != NULL && !c.data.empty() &&
-			++npacked % 2 == 0)
-			d = pack_refs(d, (uint32_t) (c.data.size() / d.width), c.heap.size());
+		if (c.type.source == 0 && d.kind == GJ_REF && d.heap != NULL && !c.data.empty())
+		{
+			const uint32_t n = (uint32_t) (c.data.size() / d.width);
+			const uint32_t turn = nrefs++ % 3;
+
+			d = turn == 0 ? offset_refs(d, n) : turn == 1 ? pack_refs(d, n, c.heap.size()) : d;
+		}
 		device.push_back(d);
+		heaps.push_back(d.heap);
 	}
 	return device;
 }
@@ -465,6 +499,7 @@ static Test tests[] = {
 	{"rates", test_rates},
 	{"memory", test_memory},
 	{"pack", test_pack},
+	{"pack_offsets", test_pack_offsets},
 	{"lanes", test_lanes},
 	{"peers", test_peers},
 	{"exchange", test_exchange},

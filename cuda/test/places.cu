@@ -212,9 +212,7 @@ PlacesTest::make_parts(Queue &q)
 			d.width = host.type.width;
 			if (nrows > 0 && (host.type.width == 8 || random() % 2))
 				d = q.pack(d, nrows);
-			d.data = (const uint8_t *) d.data + (size_t) ahead * gj_column_stride(&d);
-			if (d.nulls != NULL)
-				d.nulls += ahead;
+			gj_column_skip(&d, ahead);
 			part[p].push_back(d);
 		}
 	}

@@ -457,11 +457,7 @@ PlainTest::run(const Device &under_test)
 	{
 		memory.push_back({device.begin(), device.begin() + NOUTER});
 		for (GjColumn &c : memory.back())
-		{
-			c.data = (const uint8_t *) c.data + (size_t) from * gj_column_stride(&c);
-			if (c.nulls)
-				c.nulls += from;
-		}
+			gj_column_skip(&c, from);
 		parts.push_back({NULL, end - from});
 		from = end;
 	}

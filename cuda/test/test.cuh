@@ -134,7 +134,9 @@ struct Queue
 {
 	const GjDeviceOps *ops;
 	GjQueue *queue;
-	uint32_t npacked = 0; /* columns that could be packed */
+	uint32_t npacked = 0;               /* columns that could be packed */
+	uint32_t nrefs = 0;                 /* columns of references */
+	std::vector<const uint8_t *> heaps; /* of the columns that were uploaded last */
 
 	Queue(const Device &device, const Program &program);
 	~Queue();
@@ -145,6 +147,7 @@ struct Queue
 	void download_bytes(void *data, const void *device, size_t nbytes);
 	GjColumn pack(const GjColumn &column, uint32_t n);
 	GjColumn pack_refs(const GjColumn &column, uint32_t n, size_t heap_size);
+	GjColumn offset_refs(const GjColumn &column, uint32_t n);
 	/* Columns on the device, as an array of the host describes them, or one of the device. */
 	std::vector<GjColumn> upload_columns(const std::vector<Column> &columns);
 	const GjColumn *columns(const std::vector<Column> &columns);
@@ -199,6 +202,7 @@ at(uint32_t n)
 
 void test_memory(const Device &device);
 void test_pack(const Device &device);
+void test_pack_offsets(const Device &device);
 void test_lanes(const Device &device);
 void test_peers(const Device &device);
 void test_exchange(const Device &device);

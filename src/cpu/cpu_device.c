@@ -337,7 +337,7 @@ gj_cpu_rebase_refs(GjQueue *queue, uint64_t *refs, uint32_t n, uint64_t base, ui
 
 		if (gj_ref_length(ref) == GJ_REF_HELD)
 			continue;
-		if (gj_ref_offset(ref) % 8 != 0 || gj_ref_offset(ref) + gj_ref_space(ref) > heap_size)
+		if (gj_ref_offset(ref) + gj_ref_length(ref) > heap_size)
 		{
 			bad = true;
 			refs[i] = 0;

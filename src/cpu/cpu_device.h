@@ -88,6 +88,14 @@ gj_for_items(GjQueue *queue, uint64_t n, GjPoolTask task, void *arg)
 	gj_pool_run(queue->device->pool, gj_items(n), task, arg, &queue->tile, NULL, NULL);
 }
 
+/* Copies the bytes of a reference, and zeros up to a multiple of 8. */
+static inline void
+gj_copy_padded(uint8_t *to, const uint8_t *heap, uint64_t ref)
+{
+	memcpy(to, heap + gj_ref_offset(ref), gj_ref_length(ref));
+	memset(to + gj_ref_length(ref), 0, gj_ref_space(ref) - gj_ref_length(ref));
+}
+
 /* The tables of operators, each in a file of its concern. */
 extern const GjMemoryOps gj_cpu_memory;
 extern const GjQueueOps gj_cpu_queues;
@@ -155,6 +163,13 @@ extern GjStatus gj_cpu_unpack(GjQueue *queue, const GjPackColumn *columns, uint3
 extern GjStatus gj_cpu_number_values(GjQueue *queue, const GjColumn *column, uint32_t nrows,
 									 uint32_t most, uint32_t *number, uint64_t *value,
 									 uint32_t *n);
+extern GjStatus gj_cpu_find_offsets(GjQueue *queue, const GjColumn *column, uint32_t nrows,
+									uint64_t *at, GjOffsets *offsets);
+extern GjStatus gj_cpu_move_values(GjQueue *queue, const GjColumn *column, uint32_t nrows,
+								   const uint64_t *at, uint8_t *to, uint64_t base,
+								   uint64_t *refs);
+extern GjStatus gj_cpu_pack_offsets(GjQueue *queue, const GjPackColumn *column,
+								   const uint64_t *at);
 extern GjStatus gj_cpu_gather(GjQueue *queue, const GjView *view, uint32_t first, uint32_t max,
 							  const GjBatchTarget *target, uint32_t *n);
 extern GjStatus gj_cpu_sort_unique(GjQueue *queue, void *values, uint32_t width, uint64_t n,

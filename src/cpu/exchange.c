@@ -241,7 +241,7 @@ gj_cpu_move_refs(GjQueue *queue, uint64_t *refs, uint32_t n, const uint8_t *heap
 		if (gj_ref_length(ref) == GJ_REF_HELD)
 			continue;
 		if (gj_ref_space(ref) > 0)
-			memcpy(to + at, heap + gj_ref_offset(ref), gj_ref_space(ref));
+			gj_copy_padded(to + at, heap, ref);
 		refs[i] = gj_ref_make(base + at, gj_ref_length(ref));
 	}
 	return GJ_OK;

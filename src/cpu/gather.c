@@ -157,7 +157,7 @@ copy_refs(const GjGather *g, uint32_t i)
 		ref = gj_row_is_null(column, row) ? 0 : gj_column_ref(column, row);
 		if (gj_ref_space(ref) > 0)
 		{
-			memcpy(heap + at, column->heap + gj_ref_offset(ref), gj_ref_space(ref));
+			gj_copy_padded(heap + at, column->heap, ref);
 			*to = gj_ref_make(at, gj_ref_length(ref));
 			at += gj_ref_space(ref);
 		}

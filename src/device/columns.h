@@ -65,6 +65,39 @@ gj_choose_packing(GjColumn *column, const GjPacking *packing)
 	return true;
 }
 
+/* What offsets of the values of a column would be like. */
+typedef struct GjOffsets
+{
+	uint64_t	nbytes;			/* of all values */
+	uint64_t	widest;			/* most between offsets that share a number: see GJ_OFFSET_ROWS */
+} GjOffsets;
+
+/* Bytes of the numbers that offsets of 2 bytes share, which lie before the values of nrows rows. */
+static inline uint64_t
+gj_offset_table(uint32_t nrows)
+{
+	return ((nrows / GJ_OFFSET_ROWS + 1) * sizeof(uint32_t) + 7) & ~UINT64_C(7);
+}
+
+/* Bytes before the values of a column that has offsets. */
+static inline uint64_t
+gj_before_values(const GjColumn *column, uint32_t nrows)
+{
+	return column->packed == 2 ? gj_offset_table(nrows) : 0;
+}
+
+/* Describes a column of references that is to have offsets; false: 32 bits are too few for them. */
+static inline bool
+gj_choose_offsets(GjColumn *column, const GjOffsets *offsets, uint32_t nrows)
+{
+	if (offsets->nbytes + gj_offset_table(nrows) > UINT32_MAX)
+		return false;
+	column->packed = offsets->widest <= UINT16_MAX ? 2 : 4;
+	column->factor = 0;
+	column->narrow = 0;
+	return true;
+}
+
 /* Columns, expressions, keys and batches. */
 typedef struct GjColumnOps
 {
@@ -91,6 +124,27 @@ typedef struct GjColumnOps
 								  uint32_t most, uint32_t *number, uint64_t *value, uint32_t *n);
 
 	/*
+	 * Where the bytes of the references of a column that is not packed would lie, one behind the
+	 * other: at[0 .. nrows] counts from 0.  A NULL takes none, and a held one more than offsets can
+	 * have.  Waits.
+	 */
+	GjStatus	(*find_offsets) (GjQueue *queue, const GjColumn *column, uint32_t nrows,
+								 uint64_t *at, GjOffsets *offsets);
+
+	/*
+	 * Copies the bytes to `to`, with nothing between them, as find_offsets says.  refs[nrows] (NULL:
+	 * not wanted), which the column does not have: references to a heap with `to` at `base`.
+	 */
+	GjStatus	(*move_values) (GjQueue *queue, const GjColumn *column, uint32_t nrows,
+								const uint64_t *at, uint8_t *to, uint64_t base, uint64_t *refs);
+
+	/*
+	 * Makes offsets, nrows + 1 of them, as `from` says, whose data may be missing: to `to`, and the
+	 * numbers that they share to its heap.
+	 */
+	GjStatus	(*pack_offsets) (GjQueue *queue, const GjPackColumn *column, const uint64_t *at);
+
+	/*
 	 * Answers a program's questions about n columns of codes, for each value of their
 	 * dictionaries.  known[i] (host) = 0: some answer of asked[i] is an error or NULL, and none of
 	 * its bytes is of use.  Waits.
@@ -100,7 +154,7 @@ typedef struct GjColumnOps
 
 	/*
 	 * Adds `base` to the offset of n references, all but held ones.  A reference that
-	 * does not lie within heap_size bytes is a row error (GJ_BAD_PROGRAM).
+	 * does not lie within heap_size bytes is a row error (GJ_BAD_PROGRAM).  It may begin anywhere.
 	 */
 	GjStatus	(*rebase_refs) (GjQueue *queue, uint64_t *refs, uint32_t n,
 								uint64_t base, uint64_t heap_size);

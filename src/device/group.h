@@ -229,12 +229,12 @@ gj_group_store(const GjGroupRows *rows, uint32_t i, const GjGroups *groups, uint
 			value = 0;
 		else if (gj_group_by_reference(rows->how[k]))
 		{
-			const uint64_t *from = (const uint64_t *) (rows->heap[k] + gj_ref_offset(value));
+			const uint8_t *from = rows->heap[k] + gj_ref_offset(value);
 			uint64_t   *to = (uint64_t *) (groups->heap + heap_at);
 			uint32_t	nwords = gj_ref_space((uint64_t) value) / 8;
 
 			for (uint32_t w = 0; w < nwords; w++)
-				to[w] = from[w];
+				to[w] = gj_padded_word(from, gj_ref_length(value), w);
 			value = (int64_t) gj_ref_make(heap_at, gj_ref_length(value));
 			heap_at += (uint64_t) nwords * 8;
 		}

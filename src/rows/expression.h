@@ -21,8 +21,15 @@
 /*
  * A column in the memory of the device.  One of integers can be packed: then data has numbers u
  * without sign, and the value is base + factor * u (frame of reference, as in Zukowski et al. 2006).
- * A packed one of references has codes there: the dictionary, uint64_t[] at heap + base, says which
- * reference each stands for, and factor how many there are.
+ *
+ * A packed one of references has codes or offsets there.
+ *
+ * - Codes: the dictionary, uint64_t[] at heap + base, says which reference each stands for, and
+ *   factor how many there are.
+ * - Offsets: factor is not positive.  A row's bytes lie at heap + base + its offset, and end at the
+ *   offset of the row behind it, which the last one has as well.  An offset is u, or with 2 bytes u
+ *   beyond a number that GJ_OFFSET_ROWS rows share: uint32_t[] at heap + base.  data begins at row
+ *   -factor of them.
  */
 typedef struct GjColumn
 {
@@ -34,7 +41,7 @@ typedef struct GjColumn
 	uint8_t		packed;			/* bytes of u: 1, 2 or 4; 0: values lie here as they are */
 	uint8_t		narrow;			/* packed integers: all values fit 32 bits with a sign */
 	int64_t		base;
-	int64_t		factor;
+	int64_t		factor;			/* not 0 but of offsets */
 	const uint8_t *answers;		/* codes: one byte a code, whose bit q answers question q; NULL: the
 								 * conditions are evaluated row by row */
 } GjColumn;
@@ -44,6 +51,34 @@ GJ_FN uint32_t
 gj_column_stride(const GjColumn *column)
 {
 	return column->packed ? column->packed : column->width;
+}
+
+#define GJ_OFFSET_ROWS		256u
+
+/* True if what a packed column has are offsets of its values. */
+GJ_FN bool
+gj_column_has_offsets(const GjColumn *column)
+{
+	return column->kind == GJ_REF && column->packed && column->factor <= 0;
+}
+
+/* True if what a packed column has are codes of a dictionary. */
+GJ_FN bool
+gj_column_has_codes(const GjColumn *column)
+{
+	return column->kind == GJ_REF && column->packed && column->factor > 0;
+}
+
+/* Leaves the first n rows of a column out. */
+GJ_FN void
+gj_column_skip(GjColumn *column, uint64_t n)
+{
+	if (column->data)
+		column->data = (const uint8_t *) column->data + n * gj_column_stride(column);
+	if (column->nulls)
+		column->nulls += n;
+	if (gj_column_has_offsets(column))
+		column->factor -= (int64_t) n;
 }
 
 /*
@@ -151,12 +186,36 @@ gj_answer(const GjColumn *column, uint32_t question, uint32_t row)
 	return column->answers[gj_packed_code(column, row)] >> question & 1;
 }
 
+/* The offset of a row's bytes in a column that has offsets. */
+GJ_FN uint64_t
+gj_value_offset(const GjColumn *column, uint32_t row)
+{
+	const uint32_t *shared = (const uint32_t *) (column->heap + column->base);
+
+	if (column->packed == 4)
+		return ((const uint32_t *) column->data)[row];
+	return (uint64_t) shared[(row - (uint64_t) column->factor) / GJ_OFFSET_ROWS] +
+		((const uint16_t *) column->data)[row];
+}
+
+/* The reference of a row of a column that has offsets. */
+GJ_FN uint64_t
+gj_ref_at_offset(const GjColumn *column, uint32_t row)
+{
+	const uint64_t offset = gj_value_offset(column, row);
+
+	return gj_ref_make((uint64_t) column->base + offset, gj_value_offset(column, row + 1) - offset);
+}
+
 /* Value of a packed column. */
 GJ_FN int64_t
 gj_packed_value(const GjColumn *column, uint32_t row)
 {
-	const uint64_t u = gj_packed_code(column, row);
+	uint64_t	u;
 
+	if (gj_column_has_offsets(column))
+		return (int64_t) gj_ref_at_offset(column, row);
+	u = gj_packed_code(column, row);
 	if (column->kind == GJ_REF)
 		return (int64_t) ((const uint64_t *) (column->heap + column->base))[u];
 	/* factors and differences can need all 64 bits */

@@ -4,8 +4,8 @@
  *
  * A register holds the address of the first byte (48 bits) and their number (16 bits).
  * The bytes stay where they are: in a column's heap, in a column, or among the
- * program's constants.  All three are padded to multiples of 8 bytes, and so can be
- * read in aligned words.  Functions that cut a text return a piece of it.
+ * program's constants.  They may begin anywhere there.  All three have a multiple of 8
+ * bytes, and so can be read in aligned words.  Functions that cut a text return a piece of it.
  *
  * PostgreSQL's text is in the encoding of the database: characters are single bytes, or
  * UTF-8 (`utf8`); a program is not made for other encodings.
@@ -63,6 +63,15 @@ gj_word_at(const uint8_t *p, uint32_t n)
 	if (skip + n > 8)
 		word |= words[1] << (64 - skip * 8);
 	return n < 8 ? word & ((UINT64_C(1) << (n * 8)) - 1) : word;
+}
+
+/* Word w of the n bytes at p, with zeros behind their end. */
+GJ_FN uint64_t
+gj_padded_word(const uint8_t *p, uint32_t n, uint32_t w)
+{
+	const uint32_t left = n - 8 * w;
+
+	return gj_word_at(p + 8 * (size_t) w, left < 8 ? left : 8);
 }
 
 /* A text of at most 8 bytes, none of which is zero, as one word; GJ_UNKNOWN_VALUE: it is longer. */

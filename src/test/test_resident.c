@@ -600,6 +600,127 @@ test_resident_bounds(void)
 	close_store(&s);
 }
 
+#define NCHUNKS		3
+#define HELD_ROW	60			/* whose text is held, if one is to be */
+
+/* The text of a row: all differ, some are empty, others NULL. */
+static bool
+differing_text(uint32_t row, char *text)
+{
+	text[0] = '\0';
+	if (row % 11 > 0)
+		sprintf(text, "%.*s%u", (int) (row % 40), "a text of forty letters, or fewer of them", row);
+	return row % 13 > 0;
+}
+
+/* A fragment of three chunks, of a text for each row and one that two of them have. */
+static GjFragment *
+load_texts(Store *s, GjColumnPlace *places, bool held)
+{
+	GjFragment *f = gj_fragment_create(&s->wanted, 0, NPAGES * NCHUNKS);
+	GjStatus	status = GJ_OK;
+
+	for (uint32_t n = 0; n < NCHUNKS && status == GJ_OK; n++)
+	{
+		char	   *heap = (char *) s->slot + s->layout.heap;
+		uint32_t	used = 0;
+		GjChunk		chunk;
+
+		for (uint32_t i = 0; i < NROWS; i++)
+		{
+			uint64_t   *refs = (uint64_t *) (s->slot + places[0].data);
+			bool		there = differing_text(n * NROWS + i, heap + used);
+
+			refs[i] = gj_ref_make(used, there ? strlen(heap + used) : 0);
+			if (held && n * NROWS + i == HELD_ROW)
+				refs[i] = gj_ref_make(17, GJ_REF_HELD);
+			s->slot[places[0].nulls + i] = !there;
+			used += gj_ref_space(refs[i]);
+			memcpy(heap + used, i % 2 ? "odd  " : "even ", 5);
+			((uint64_t *) (s->slot + places[1].data))[i] = gj_ref_make(used, i % 2 ? 3 : 5);
+			used += 8;
+		}
+		memset(s->pages, 0, sizeof(*s->pages));
+		s->pages->first = n * NPAGES;
+		s->pages->n = NPAGES;
+		s->pages->npages = NPAGES * NCHUNKS;
+		for (uint32_t i = 0; i < NPAGES; i++)
+			s->pages->nrows[i] = NROWS / NPAGES | GJ_PAGE_VISIBLE;
+		*(GjSlotHeader *) s->slot = (GjSlotHeader) {NROWS, used};
+		memcpy(gj_slot_has_nulls(s->slot), "\1\0", 2);
+		chunk = (GjChunk) {s->slot, NROWS, used, &s->layout, places, gj_slot_has_nulls(s->slot)};
+		status = gj_fragment_append(s->store, &s->work, GJ_LANE_WORK, gj_resident_clock(s->store), f,
+									&chunk, s->pages);
+		if (status == GJ_OK)
+			status = s->work.ops->queues->sync(s->work.queue);
+	}
+	CHECK_EQUAL(status, GJ_OK);
+	CHECK_EQUAL(gj_fragment_finish(&s->work, GJ_LANE_WORK, f), GJ_OK);
+	return f;
+}
+
+/* True if the texts of the fragment are what was loaded, from a row on. */
+static bool
+texts_are_there(const GjFragment *f, uint32_t first, bool held)
+{
+	const GjColumn own = gj_fragment_column(f, 0, first);
+	const GjColumn shared = gj_fragment_column(f, 1, first);
+	bool		same = true;
+
+	for (uint32_t i = 0; first + i < f->nrows && same; i++)
+	{
+		char		text[64];
+		bool		there = differing_text(first + i, text);
+		uint64_t	ref = gj_column_ref(&own, i);
+		uint64_t	other = gj_column_ref(&shared, i);
+
+		same = there != own.nulls[i] &&
+			(held && first + i == HELD_ROW ? ref == gj_ref_make(17, GJ_REF_HELD) :
+			 gj_ref_length(ref) == (there ? strlen(text) : 0) &&
+			 memcmp(own.heap + gj_ref_offset(ref), text, gj_ref_length(ref)) == 0) &&
+			gj_ref_length(other) == ((first + i) % 2 ? 3 : 5) &&
+			memcmp(shared.heap + gj_ref_offset(other), (first + i) % 2 ? "odd" : "even ",
+				   gj_ref_length(other)) == 0;
+	}
+	return same;
+}
+
+/* Packed texts: they are there, and what they take is counted.  Without room, or held, they stay. */
+void
+test_resident_offsets(void)
+{
+	static const GjColumnType texts[2] = {{GJ_REF, 8, 1, 0}, {GJ_REF, 8, 0, 0}};
+	GjColumnPlace places[2];
+	GjFragment *f;
+	uint64_t	before = 0;
+
+	for (uint64_t room = 0; room < 4; room++)
+	{
+		const bool	held = room == 3;
+		const bool	packs = room == 0 || held;
+		Store		s;
+
+		/* all that it needs, twice; none; for what is small alone */
+		REQUIRE(open_store(&s, 64 * MB, packs ? 64 * MB : before + (room - 1) * 16384));
+		s.wanted = (GjWanted) {{1, 2, 3, 4}, 2, keys, texts};
+		REQUIRE(gj_layout(texts, 2, NROWS, GJ_LOAD_CHUNK_SIZE, &s.layout, places));
+		f = load_texts(&s, places, held);
+		before = f->nbytes;
+		CHECK(texts_are_there(f, 0, held));
+		CHECK_EQUAL(gj_fragment_pack(s.store, &s.work, gj_resident_clock(s.store), f), GJ_OK);
+		CHECK_EQUAL(f->columns[0].packed, packs && !held ? 2 : 0);
+		CHECK_EQUAL(f->columns[1].packed, packs ? 1 : 0);
+		CHECK(texts_are_there(f, 0, held) && texts_are_there(f, 1, held) && texts_are_there(f, 777, held));
+		CHECK(!packs ? f->nbytes == before : f->nbytes < (held ? before : before / 2));
+		CHECK_EQUAL(s.entry.memory.resident, f->nbytes);
+		CHECK_EQUAL(s.entry.memory.pinned, f->nbytes);
+		if (packs)
+			CHECK_EQUAL(f->columns[0].heap_bytes + f->columns[1].heap_bytes, f->heap_used);
+		gj_fragment_discard(s.store, f);
+		close_store(&s);
+	}
+}
+
 /* ---- cached build sides */
 
 /* What a side is told to be. */

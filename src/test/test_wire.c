@@ -15,7 +15,7 @@
 void
 test_wire_sizes(void)
 {
-	CHECK_EQUAL(GJ_ABI, 14);
+	CHECK_EQUAL(GJ_ABI, 15);
 	CHECK_EQUAL(sizeof(GjMsgHello), 72);
 	CHECK_EQUAL(sizeof(GjDeviceInfo), 200);
 	CHECK_EQUAL(sizeof(GjMsgWelcome), 360);
@@ -26,7 +26,7 @@ test_wire_sizes(void)
 	CHECK_EQUAL(sizeof(GjMsgAttach), 20);
 	CHECK_EQUAL(sizeof(GjMsgSlot), 16);
 	CHECK_EQUAL(sizeof(GjMsgCached), 296);
-	CHECK_EQUAL(sizeof(GjMsgCachedColumn), 64);
+	CHECK_EQUAL(sizeof(GjMsgCachedColumn), 72);
 	CHECK_EQUAL(sizeof(GjMsgEvict), 16);
 	CHECK_EQUAL(sizeof(GjMsgEvicted), 16);
 	CHECK_EQUAL(sizeof(GjStepStats), 32);

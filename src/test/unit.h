@@ -84,6 +84,7 @@ extern uint32_t unit_random(void);
 	X(resident_contents) \
 	X(resident_references) \
 	X(resident_bounds) \
+	X(resident_offsets) \
 	X(resident_finding) \
 	X(resident_supersedes) \
 	X(resident_flat) \

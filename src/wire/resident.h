@@ -201,7 +201,10 @@ gj_is_toasted(const GjChunkPages *pages, uint32_t c)
 /* What gpujoin_cache shows: one relation on one device. */
 #define GJ_CACHED_WORDS		26	/* attributes 1 .. 1663 */
 
-/* How a column of a fragment lies on the device: integers and codes of dictionaries by their bytes. */
+/*
+ * How a column of a fragment lies on the device: integers, codes of dictionaries, and offsets of
+ * values, by their bytes.
+ */
 typedef enum GjEncoding
 {
 	GJ_PLAIN,
@@ -210,7 +213,8 @@ typedef enum GjEncoding
 	GJ_PACKED_4,
 	GJ_CODES_1,
 	GJ_CODES_2,
-	GJ_CODES_4,
+	GJ_OFFSETS_2,
+	GJ_OFFSETS_4,
 	GJ_NENCODINGS
 } GjEncoding;
 

@@ -163,13 +163,15 @@ unpack_rows(GjWork *work, const GjColumn *from, uint32_t nrows, const uint8_t *h
 {
 	GjBuffer	copy = {NULL, 0};
 	GjPackColumn column = {*from, to, nrows};
+	/* the last row ends where the one behind it begins */
+	uint64_t	nbytes = ((uint64_t) nrows + gj_column_has_offsets(from)) * from->packed;
 	GjStatus	status;
 
 	column.from.heap = heap;
 	if (!work->peer)
 		return work->ops->columns->unpack(work->queue, &column, 1);
-	GJ_TRY(gj_buffer_reserve(work, &copy, (uint64_t) nrows * from->packed));
-	status = copy_rows(work, copy.memory, from->data, (uint64_t) nrows * from->packed);
+	GJ_TRY(gj_buffer_reserve(work, &copy, nbytes));
+	status = copy_rows(work, copy.memory, from->data, nbytes);
 	column.from.data = copy.memory;
 	column.from.nulls = NULL;
 	if (status == GJ_OK)

@@ -73,10 +73,7 @@ gj_columns_from(GjColumn *columns, const GjColumn *others, uint32_t n, uint64_t 
 	for (uint32_t c = 0; c < n; c++)
 	{
 		columns[c] = others[c];
-		if (columns[c].data)
-			columns[c].data = (const uint8_t *) columns[c].data + first * gj_column_stride(&columns[c]);
-		if (columns[c].nulls)
-			columns[c].nulls += first;
+		gj_column_skip(&columns[c], first);
 	}
 }
 

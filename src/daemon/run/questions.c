@@ -100,7 +100,7 @@ note_dictionary(GjRunQuestions *q, uint32_t p, uint32_t k, const GjColumn *colum
 	const GjAsked *before = p > 0 ? *(to - q->ncolumns) : NULL;
 
 	*to = NULL;
-	if (!column->packed || q->nasked == GJ_MAX_ASKED)
+	if (!gj_column_has_codes(column) || q->nasked == GJ_MAX_ASKED)
 		return;
 	if (before && before->column.heap == column->heap && before->column.base == column->base)
 	{

@@ -144,6 +144,9 @@ extern uint64_t gj_count_ranges(const GjRowRange *ranges, uint32_t n);
 /* Adds the copies of ranges of rows of `width` bytes, one behind the other; returns how many. */
 extern uint32_t gj_add_pieces(GjPiece *pieces, uint8_t *to, const void *from, uint32_t width,
 							  const GjRowRange *ranges, uint32_t n);
+/* Describes ranges of rows of a packed column, whose values are to go to `to`; returns how many. */
+extern uint32_t gj_add_packed(GjPackColumn *packed, uint8_t *to, const GjColumn *from,
+							  const GjRowRange *ranges, uint32_t n);
 
 /* Takes rows that have come to where their source's go. */
 extern GjStatus gj_source_rows(GjRun *run, GjRows *rows);

@@ -48,6 +48,42 @@ gj_add_pieces(GjPiece *pieces, uint8_t *to, const void *from, uint32_t width,
 	return n;
 }
 
+uint32_t
+gj_add_packed(GjPackColumn *packed, uint8_t *to, const GjColumn *from, const GjRowRange *ranges,
+			  uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+	{
+		packed[i] = (GjPackColumn) {*from, to, ranges[i].end - ranges[i].first};
+		gj_column_skip(&packed[i].from, ranges[i].first);
+		to += (uint64_t) packed[i].nrows * from->width;
+	}
+	return n;
+}
+
+/* Bytes from a row to the next one of a column that is put together: offsets become references. */
+static uint32_t
+stride_together(const GjColumn *column)
+{
+	return gj_column_has_offsets(column) ? column->width : gj_column_stride(column);
+}
+
+/* Makes references to `to` of the ranges' offsets. */
+static GjStatus
+unpack_ranges(GjWork *work, GjColumn *column, const GjRowRange *ranges, uint32_t n, uint8_t *to)
+{
+	GjPackColumn *packed = malloc(n * sizeof(GjPackColumn) + 1);
+	GjStatus	status;
+
+	if (!packed)
+		return GJ_OUT_OF_HOST_MEMORY;
+	gj_add_packed(packed, to, column, ranges, n);
+	status = work->ops->columns->unpack(work->queue, packed, n);
+	free(packed);
+	column->packed = 0;
+	return status;
+}
+
 /* Copies the ranges of all columns together, `total` rows each, where columns then start. */
 static GjStatus
 gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRange *ranges,
@@ -55,17 +91,19 @@ gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRan
 {
 	GjPiece    *pieces = malloc((uint64_t) ncolumns * 2 * n * sizeof(GjPiece));
 	uint32_t	npieces = 0;
-	GjStatus	status;
+	GjStatus	status = GJ_OK;
 
 	if (!pieces)
 		return GJ_OUT_OF_HOST_MEMORY;
-	for (uint32_t c = 0; c < ncolumns; c++)
+	for (uint32_t c = 0; c < ncolumns && status == GJ_OK; c++)
 	{
 		GjColumn   *column = &columns[c];
+		const uint32_t stride = stride_together(column);
 
-		const uint32_t stride = gj_column_stride(column);
-
-		npieces += gj_add_pieces(pieces + npieces, to, column->data, stride, ranges, n);
+		if (gj_column_has_offsets(column))
+			status = unpack_ranges(work, column, ranges, n, to);
+		else
+			npieces += gj_add_pieces(pieces + npieces, to, column->data, stride, ranges, n);
 		column->data = to;
 		to += gj_align(total * stride);
 		if (column->nulls)
@@ -75,7 +113,8 @@ gather_ranges(GjWork *work, GjColumn *columns, uint32_t ncolumns, const GjRowRan
 		}
 		to += gj_align(total);
 	}
-	status = work->ops->memory->copy_many(work->queue, pieces, npieces);
+	if (status == GJ_OK)
+		status = work->ops->memory->copy_many(work->queue, pieces, npieces);
 	free(pieces);
 	return status;
 }
@@ -98,7 +137,7 @@ put_together(GjRun *run, GjRows *rows, GjBuffer *buffer, uint64_t room, GjColumn
 		return GJ_OK;
 	total = gj_count_ranges(rows->ranges, rows->nranges);
 	for (uint32_t c = 0; c < ncolumns; c++)
-		nbytes += gj_align(total * gj_column_stride(&rows->columns[c])) + gj_align(total);
+		nbytes += gj_align(total * stride_together(&rows->columns[c])) + gj_align(total);
 	/* the joins need some as well */
 	if (buffer->nbytes < nbytes && room < nbytes + nbytes / 4 + 2 * gj_run_least_space(run))
 		return GJ_OK;

@@ -128,25 +128,6 @@ copy_nulls(GjTogether *together, uint32_t c, uint8_t *to, GjPiece *pieces, uint3
 	return GJ_OK;
 }
 
-/* Describes the ranges of a packed column, whose values go to `to`; returns how many. */
-static uint32_t
-add_packed(const GjColumn *from, uint8_t *to, const GjRows *rows, GjPackColumn *packed)
-{
-	for (uint32_t r = 0; r < rows->nranges; r++)
-	{
-		const GjRowRange *range = &rows->ranges[r];
-		GjPackColumn *column = &packed[r];
-
-		*column = (GjPackColumn) {*from, to, (uint32_t) (range->end - range->first)};
-		column->from.data = (const uint8_t *) from->data +
-			(uint64_t) range->first * gj_column_stride(from);
-		if (from->nulls)
-			column->from.nulls = from->nulls + range->first;
-		to += (uint64_t) column->nrows * from->width;
-	}
-	return rows->nranges;
-}
-
 /* The values of column c, to `to`. */
 static GjStatus
 copy_values(GjTogether *together, uint32_t c, uint8_t *to, GjPiece *pieces, uint32_t *n)
@@ -164,7 +145,7 @@ copy_values(GjTogether *together, uint32_t c, uint8_t *to, GjPiece *pieces, uint
 		const GjColumn *from = &rows->columns[c];
 
 		if (from->packed)
-			npacked += add_packed(from, to, rows, packed + npacked);
+			npacked += gj_add_packed(packed + npacked, to, from, rows->ranges, rows->nranges);
 		else
 			*n += gj_add_pieces(pieces + *n, to, from->data, from->width, rows->ranges,
 								rows->nranges);

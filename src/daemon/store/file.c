@@ -108,8 +108,11 @@ encoding_of(const GjFragmentColumn *column)
 {
 	if (column->packed == 0)
 		return GJ_PLAIN;
-	return (column->type.kind == GJ_REF ? GJ_CODES_1 : GJ_PACKED_1) +
-		(column->packed == 1 ? 0 : column->packed == 2 ? 1 : 2);
+	if (column->type.kind != GJ_REF)
+		return column->packed == 1 ? GJ_PACKED_1 : column->packed == 2 ? GJ_PACKED_2 : GJ_PACKED_4;
+	if (column->nvalues > 0)
+		return column->packed == 1 ? GJ_CODES_1 : GJ_CODES_2;
+	return column->packed == 2 ? GJ_OFFSETS_2 : GJ_OFFSETS_4;
 }
 
 /* Adds a column of a fragment to the counts `by` (1, -1) times. */

@@ -339,11 +339,10 @@ gj_fragment_column(const GjFragment *fragment, uint32_t c, uint64_t first)
 	GjColumn	column = {.kind = from->type.kind,.width = from->type.width,.packed = from->packed,
 	.narrow = from->narrow,.base = from->base,.factor = from->factor};
 
-	if (from->data.memory)
-		column.data = (const uint8_t *) from->data.memory + first * gj_column_stride(&column);
-	if (from->nulls.memory)
-		column.nulls = (const uint8_t *) from->nulls.memory + first;
+	column.data = from->data.memory;
+	column.nulls = from->nulls.memory;
 	if (from->type.kind == GJ_REF)
 		column.heap = fragment->heap.memory;
+	gj_column_skip(&column, first);
 	return column;
 }

@@ -1,10 +1,11 @@
 /*
  * pack.c
- *	  Packs the columns of complete fragments: integers as in rows/expression.h, texts of which there
- *	  are few different ones as codes of a dictionary.  Notes the bounds of integers.
+ *	  Packs the columns of complete fragments, as rows/expression.h says: integers; texts of which
+ *	  there are few different ones as codes of a dictionary, others as offsets of their bytes.
+ *	  Notes the bounds of integers.
  *
- * A dictionary belongs to a column of a fragment.  It lies in the fragment's heap, behind the bytes
- * of the other columns, which are copied to a new heap that has nothing else.
+ * A dictionary belongs to a column of a fragment.  It lies in the fragment's heap, before its
+ * values.  All that is packed goes to a new heap, where values lie one behind the other.
  */
 #include "internal.h"
 
@@ -149,16 +150,16 @@ pack_integers(const GjPackWork *w)
 
 /* ---- texts */
 
-/* A column of references. */
+/* A column of references, and what becomes of it: codes, offsets, or references as they are. */
 typedef struct GjTexts
 {
 	uint32_t	number;			/* of the column */
 	uint32_t	nvalues;		/* of its dictionary; 0: it has none */
-	uint64_t   *refs;			/* to those, or of its rows; device */
-	uint32_t	nrefs;
-	uint64_t	nbytes;			/* that these refer to */
-	GjBuffer	codes;
-	GjColumn	packed;			/* as `codes` have it */
+	uint64_t   *values;			/* references to these; device */
+	uint64_t	nbytes;			/* of the heap, with dictionary and what offsets share */
+	uint64_t	plain_bytes;	/* of the heap, that its values would have as they are */
+	GjBuffer	data;			/* codes or offsets; none: the column stays as it is */
+	GjColumn	packed;			/* as `data` has it */
 } GjTexts;
 
 typedef struct GjTextList
@@ -168,7 +169,7 @@ typedef struct GjTextList
 	GjTexts		texts[GJ_MAX_COLUMNS];
 	GjBuffer	number;			/* uint32_t[nrows] */
 	GjBuffer	values;			/* uint64_t[n * most] */
-	GjBuffer	heap_at;		/* uint64_t[nrows + 1] */
+	GjBuffer	at;				/* uint64_t[nrows + 1] */
 } GjTextList;
 
 static GjStatus
@@ -179,7 +180,56 @@ reserve_for_texts(const GjPackWork *w, GjTextList *list)
 	GJ_TRY(gj_buffer_reserve(w->work, &list->number, nrows * sizeof(uint32_t)));
 	GJ_TRY(gj_buffer_reserve(w->work, &list->values,
 							 (uint64_t) list->n * list->most * sizeof(uint64_t)));
-	return gj_buffer_reserve(w->work, &list->heap_at, (nrows + 1) * sizeof(uint64_t));
+	return gj_buffer_reserve(w->work, &list->at, (nrows + 1) * sizeof(uint64_t));
+}
+
+/* The values of a column: those of its dictionary, or of all rows; *n of them. */
+static GjColumn
+values_of(const GjPackWork *w, const GjTexts *texts, uint32_t *n)
+{
+	GjColumn	column = gj_fragment_column(w->fragment, texts->number, 0);
+
+	*n = (uint32_t) w->fragment->nrows;
+	if (texts->nvalues == 0)
+		return column;
+	*n = texts->nvalues;
+	column.data = texts->values;
+	column.nulls = NULL;
+	return column;
+}
+
+/* Bytes before the values of a packed column: its dictionary, or what offsets share. */
+static uint64_t
+before_values(const GjPackWork *w, const GjTexts *texts)
+{
+	return texts->nvalues > 0 ? texts->nvalues * sizeof(uint64_t) :
+		gj_before_values(&texts->packed, (uint32_t) w->fragment->nrows);
+}
+
+/* Finds the offsets of the values of a column one behind the other. */
+static GjStatus
+find_texts(const GjPackWork *w, const GjTextList *list, const GjTexts *texts, GjOffsets *offsets)
+{
+	uint32_t	n;
+	GjColumn	column = values_of(w, texts, &n);
+
+	return w->work->ops->columns->find_offsets(w->work->queue, &column, n, list->at.memory,
+											   offsets);
+}
+
+/* Bytes that the values of a column have as they are. */
+static GjStatus
+measure_plain(const GjPackWork *w, const GjTextList *list, GjTexts *texts)
+{
+	GjWork	   *work = w->work;
+	uint64_t   *at = list->at.memory;
+	uint32_t	n;
+	GjColumn	column = values_of(w, texts, &n);
+
+	GJ_TRY(work->ops->exchange->ref_bytes(work->queue, column.data, n, at));
+	GJ_TRY(work->ops->memory->copy_out(work->queue, &texts->plain_bytes, at + n,
+									   sizeof(uint64_t)));
+	return work->ops->queues->sync(work->queue);
 }
 
 /* The codes of a column, if a dictionary of n values is right for it and there is room. */
@@ -191,14 +241,44 @@ make_codes(const GjPackWork *w, GjTextList *list, GjTexts *texts, uint32_t n)
 	.packed = gj_packed_bytes(n - 1),.factor = 1}, NULL, nrows};
 
 	if (gj_fragment_alloc(w->store, w->clock, w->fragment, (uint64_t) nrows * column.from.packed,
-						  &texts->codes) != GJ_OK)
+						  &texts->data) != GJ_OK)
 		return GJ_OK;
 	gj_fragment_settle(w->store);
-	column.to = texts->codes.memory;
+	column.to = texts->data.memory;
 	texts->packed.packed = column.from.packed;
 	texts->packed.factor = n;
 	texts->nvalues = n;
 	return w->work->ops->columns->pack(w->work->queue, &column, 1);
+}
+
+/* Numbers the values of column i of the list, and makes codes if these are few. */
+static GjStatus
+try_codes(const GjPackWork *w, GjTextList *list, uint32_t i)
+{
+	GjTexts    *texts = &list->texts[i];
+	GjColumn	column = gj_fragment_column(w->fragment, texts->number, 0);
+	uint32_t	n;
+
+	if (list->most == 0)
+		return GJ_OK;
+	texts->values = (uint64_t *) list->values.memory + (uint64_t) i * list->most;
+	GJ_TRY(w->work->ops->columns->number_values(w->work->queue, &column,
+												(uint32_t) w->fragment->nrows, list->most,
+												list->number.memory, texts->values, &n));
+	return n <= list->most ? make_codes(w, list, texts, n) : GJ_OK;
+}
+
+/* Room for the offsets of a column, if these are good and there is some. */
+static void
+try_offsets(const GjPackWork *w, GjTexts *texts, const GjOffsets *offsets)
+{
+	uint32_t	nrows = (uint32_t) w->fragment->nrows;
+
+	if (!gj_choose_offsets(&texts->packed, offsets, nrows))
+		return;
+	if (gj_fragment_alloc(w->store, w->clock, w->fragment,
+						  ((uint64_t) nrows + 1) * texts->packed.packed, &texts->data) != GJ_OK)
+		texts->packed.packed = 0;
 }
 
 /* Finds out what becomes of column i of the list. */
@@ -206,46 +286,59 @@ static GjStatus
 choose_texts(const GjPackWork *w, GjTextList *list, uint32_t i)
 {
 	GjTexts    *texts = &list->texts[i];
-	GjWork	   *work = w->work;
-	GjColumn	column = gj_fragment_column(w->fragment, texts->number, 0);
-	uint32_t	nrows = (uint32_t) w->fragment->nrows;
-	uint64_t   *values = (uint64_t *) list->values.memory + (uint64_t) i * list->most;
-	uint64_t   *heap_at = list->heap_at.memory;
-	uint32_t	n;
+	GjOffsets	offsets;
 
-	GJ_TRY(work->ops->columns->number_values(work->queue, &column, nrows, list->most,
-											 list->number.memory, values, &n));
-	if (n <= list->most)
-		GJ_TRY(make_codes(w, list, texts, n));
-	texts->refs = texts->nvalues > 0 ? values : w->fragment->columns[texts->number].data.memory;
-	texts->nrefs = texts->nvalues > 0 ? n : nrows;
-	GJ_TRY(work->ops->exchange->ref_bytes(work->queue, texts->refs, texts->nrefs, heap_at));
-	GJ_TRY(work->ops->memory->copy_out(work->queue, &texts->nbytes, heap_at + texts->nrefs,
-									   sizeof(uint64_t)));
-	return work->ops->queues->sync(work->queue);
-}
-
-/* Moves the bytes of a column to `to`, which is `at` in the new heap, behind its dictionary. */
-static GjStatus
-move_texts(const GjPackWork *w, GjTextList *list, GjTexts *texts, uint8_t *heap, uint64_t *at)
-{
-	GjWork	   *work = w->work;
-	uint64_t	ndictionary = (uint64_t) texts->nvalues * sizeof(uint64_t);
-	uint64_t	base = *at + ndictionary;
-
-	texts->packed.base = (int64_t) *at;
-	GJ_TRY(work->ops->exchange->ref_bytes(work->queue, texts->refs, texts->nrefs,
-										  list->heap_at.memory));
-	GJ_TRY(work->ops->exchange->move_refs(work->queue, texts->refs, texts->nrefs,
-										  w->fragment->heap.memory, list->heap_at.memory,
-										  heap + base, base));
-	if (ndictionary > 0)
-		GJ_TRY(work->ops->memory->copy(work->queue, heap + *at, texts->refs, ndictionary));
-	*at = base + texts->nbytes;
+	GJ_TRY(try_codes(w, list, i));
+	GJ_TRY(measure_plain(w, list, texts));
+	GJ_TRY(find_texts(w, list, texts, &offsets));
+	if (texts->nvalues == 0)
+		try_offsets(w, texts, &offsets);
+	texts->nbytes = !texts->packed.packed ? texts->plain_bytes :
+		(before_values(w, texts) + offsets.nbytes + 7) & ~UINT64_C(7);
 	return GJ_OK;
 }
 
-/* Moves all bytes to a heap of their own; *taken: it is there, and the columns are packed. */
+/* Moves the values of a column that stays as it is to `to`, which is `base` in the new heap. */
+static GjStatus
+move_plain(const GjPackWork *w, const GjTextList *list, const GjTexts *texts, uint8_t *to,
+		   uint64_t base)
+{
+	const GjSplitOps *ops = w->work->ops->exchange;
+	uint64_t   *refs = w->fragment->columns[texts->number].data.memory;
+	uint32_t	n = (uint32_t) w->fragment->nrows;
+
+	GJ_TRY(ops->ref_bytes(w->work->queue, refs, n, list->at.memory));
+	return ops->move_refs(w->work->queue, refs, n, w->fragment->heap.memory, list->at.memory, to,
+						  base);
+}
+
+/* Moves what a column has of the heap to `base` in the new one. */
+static GjStatus
+move_texts(const GjPackWork *w, const GjTextList *list, GjTexts *texts, uint8_t *heap,
+		   uint64_t base)
+{
+	const GjColumnOps *ops = w->work->ops->columns;
+	const uint64_t *at = list->at.memory;
+	uint32_t	n;
+	GjColumn	values = values_of(w, texts, &n);
+	GjPackColumn to = {texts->packed, texts->data.memory, n};
+	GjOffsets	offsets;
+	uint64_t	first = base + before_values(w, texts);
+
+	texts->packed.base = (int64_t) base;
+	if (!texts->packed.packed)
+		return move_plain(w, list, texts, heap + base, base);
+	GJ_TRY(find_texts(w, list, texts, &offsets));
+	GJ_TRY(ops->move_values(w->work->queue, &values, n, at, heap + first, first,
+							texts->nvalues > 0 ? (uint64_t *) (heap + base) : NULL));
+	if (texts->nvalues > 0)
+		return GJ_OK;
+	to.from.base = (int64_t) base;
+	to.from.heap = heap;
+	return ops->pack_offsets(w->work->queue, &to, at);
+}
+
+/* Moves all values to a heap of their own; *taken: it is there, and the columns are packed. */
 static GjStatus
 make_heap(const GjPackWork *w, GjTextList *list, bool *taken)
 {
@@ -256,13 +349,13 @@ make_heap(const GjPackWork *w, GjTextList *list, bool *taken)
 	GjStatus	status = GJ_OK;
 
 	for (uint32_t i = 0; i < list->n; i++)
-		nbytes += list->texts[i].nvalues * sizeof(uint64_t) + list->texts[i].nbytes;
+		nbytes += list->texts[i].nbytes;
 	if (nbytes > GJ_REF_MAX_OFFSET ||
 		gj_fragment_alloc(w->store, w->clock, fragment, nbytes > 0 ? nbytes : 1, &heap) != GJ_OK)
 		return GJ_OK;
 	gj_fragment_settle(w->store);
-	for (uint32_t i = 0; i < list->n && status == GJ_OK; i++)
-		status = move_texts(w, list, &list->texts[i], heap.memory, &at);
+	for (uint32_t i = 0; i < list->n && status == GJ_OK; at += list->texts[i++].nbytes)
+		status = move_texts(w, list, &list->texts[i], heap.memory, at);
 	if (status == GJ_OK)
 		status = w->work->ops->queues->sync(w->work->queue);
 	pthread_mutex_lock(&w->store->memory->lock);
@@ -274,9 +367,9 @@ make_heap(const GjPackWork *w, GjTextList *list, bool *taken)
 		fragment->heap_used = nbytes;
 		heap = old;
 		for (uint32_t i = 0; i < list->n; i++)
-			if (list->texts[i].nvalues > 0)
+			if (list->texts[i].packed.packed)
 				take_column(w, &fragment->columns[list->texts[i].number], &list->texts[i].packed,
-							&list->texts[i].codes);
+							&list->texts[i].data);
 	}
 	gj_fragment_free_buffer(w->store, fragment, &heap);
 	pthread_mutex_unlock(&w->store->memory->lock);
@@ -286,14 +379,14 @@ make_heap(const GjPackWork *w, GjTextList *list, bool *taken)
 
 /* Bytes of a value of its dictionary, in the mean. */
 static double
-value_bytes(const GjTexts *texts)
+mean_bytes(const GjTexts *texts)
 {
-	return texts->nvalues > 0 ? (double) texts->nbytes / texts->nvalues : 0;
+	return texts->nvalues > 0 ? (double) texts->plain_bytes / texts->nvalues : 0;
 }
 
 /*
- * Notes what each column has of the heap, and would have without dictionaries: of the heap before,
- * which had `before` bytes, columns with a dictionary share by the length of their values.
+ * Notes what each column has of the heap, and would have unencoded: of the heap before, which had
+ * `before` bytes, columns with a dictionary share by the length of their values.
  */
 static void
 note_heap(const GjPackWork *w, const GjTextList *list, uint64_t before)
@@ -302,9 +395,11 @@ note_heap(const GjPackWork *w, const GjTextList *list, uint64_t before)
 
 	for (uint32_t i = 0; i < list->n; i++)
 	{
-		all += value_bytes(&list->texts[i]);
-		if (list->texts[i].nvalues == 0)
-			before -= list->texts[i].nbytes < before ? list->texts[i].nbytes : before;
+		const GjTexts *texts = &list->texts[i];
+
+		all += mean_bytes(texts);
+		if (texts->nvalues == 0)
+			before -= texts->plain_bytes < before ? texts->plain_bytes : before;
 	}
 	for (uint32_t i = 0; i < list->n; i++)
 	{
@@ -312,9 +407,9 @@ note_heap(const GjPackWork *w, const GjTextList *list, uint64_t before)
 		GjFragmentColumn *column = &w->fragment->columns[texts->number];
 
 		column->nvalues = texts->nvalues;
-		column->heap_bytes = texts->nbytes + texts->nvalues * sizeof(uint64_t);
-		column->plain_heap = texts->nvalues == 0 ? texts->nbytes :
-			all > 0 ? (uint64_t) ((double) before * value_bytes(texts) / all) : 0;
+		column->heap_bytes = texts->nbytes;
+		column->plain_heap = texts->nvalues == 0 ? texts->plain_bytes :
+			all > 0 ? (uint64_t) ((double) before * mean_bytes(texts) / all) : 0;
 	}
 }
 
@@ -322,7 +417,7 @@ static GjStatus
 pack_listed(const GjPackWork *w, GjTextList *list)
 {
 	uint64_t	before = w->fragment->heap_used;
-	uint32_t	ndictionaries = 0;
+	uint32_t	npacked = 0;
 	bool		taken = false;
 	GjStatus	status = reserve_for_texts(w, list);
 
@@ -332,17 +427,17 @@ pack_listed(const GjPackWork *w, GjTextList *list)
 	for (uint32_t i = 0; i < list->n && status == GJ_OK; i++)
 	{
 		status = choose_texts(w, list, i);
-		ndictionaries += list->texts[i].nvalues > 0;
+		npacked += list->texts[i].packed.packed > 0;
 	}
-	if (ndictionaries > 0 && status == GJ_OK)
+	if (npacked > 0 && status == GJ_OK)
 		status = make_heap(w, list, &taken);
-	if (status == GJ_OK && (ndictionaries == 0 || taken))
+	if (status == GJ_OK && (npacked == 0 || taken))
 		note_heap(w, list, before);
-	if (ndictionaries == 0 || taken)
+	if (taken)
 		return status;
 	pthread_mutex_lock(&w->store->memory->lock);
 	for (uint32_t i = 0; i < list->n; i++)
-		gj_fragment_free_buffer(w->store, w->fragment, &list->texts[i].codes);
+		gj_fragment_free_buffer(w->store, w->fragment, &list->texts[i].data);
 	pthread_mutex_unlock(&w->store->memory->lock);
 	return status;
 }
@@ -375,11 +470,11 @@ pack_texts(const GjPackWork *w)
 		if (fragment->columns[c].type.kind == GJ_REF)
 			list->texts[list->n++].number = c;
 	share_heap(fragment, list);
-	if (list->n > 0 && list->most > 0)
+	if (list->n > 0)
 		status = pack_listed(w, list);
 	gj_buffer_free(w->work, &list->number);
 	gj_buffer_free(w->work, &list->values);
-	gj_buffer_free(w->work, &list->heap_at);
+	gj_buffer_free(w->work, &list->at);
 	free(list);
 	return status;
 }
