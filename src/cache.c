@@ -334,7 +334,7 @@ all_columns(Relation rel)
 			(errmsg_plural("column with long values of \"%s\" is left out: %s",
 						   "columns with long values of \"%s\" are left out: %s",
 						   nleft, RelationGetRelationName(rel), left.data),
-			 errhint("Where few rows come back, they are fetched. Name all columns to load them.")));
+			 errhint("Where few rows come back, they are fetched. Name all columns, and ctid, to load them.")));
 	return lappend(names, "ctid");
 }
 

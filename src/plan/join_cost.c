@@ -2,10 +2,10 @@
  * join_cost.c
  *	  What a GpuJoin costs, in PostgreSQL's cost units.
  *
- * A first model: the loader's and the executor's prices are constants measured on one
- * core; the device reports its own rates when it is opened.  Pages cost what they cost a
- * SeqScan (seq_page_cost), since both read them from the same place, or less if they are in
- * memory, plus the decoding that a SeqScan pays for in cpu_tuple_cost.  One unit stands for COST_UNIT seconds,
+ * A first model: the loader's and the executor's prices are constants measured on one core; the
+ * device reports its own rates when it is opened.  Pages cost what they cost a SeqScan
+ * (seq_page_cost), since both read them from the same place, or less if they are in memory, plus
+ * the decoding that a SeqScan pays for in cpu_tuple_cost.  One unit stands for COST_UNIT seconds,
  * about what PostgreSQL's own joins take a unit when everything is cached.
  */
 #include "postgres.h"
@@ -555,6 +555,17 @@ may_stop_early(PlannerInfo *root, const GjJoinInfo *info)
 	return info->limit > 0 || (!info->aggregate && (root->limit_tuples >= 0 || root->tuple_fraction > 0));
 }
 
+/* True if a program reads all relations of the query, which is not a part of another one. */
+static bool
+does_all(const PlannerInfo *root, const GjBuilder *builder)
+{
+	Relids		read = NULL;
+
+	for (int s = 0; s < builder->nsources; s++)
+		read = bms_union(read, builder->source[s].relids);
+	return root->parent_root == NULL && bms_equal(read, root->all_baserels);
+}
+
 /*
  * Makes a GpuJoin a little cheaper than PostgreSQL's plan, if it is cheaper than that with its
  * visits of cached pages (native_cost.c), or than a query as it is written (unnest.c).  Other plans
@@ -568,7 +579,7 @@ prefer_own(PlannerInfo *root, GjPath *path)
 
 	if (native == NULL || own->total_cost <= native->total_cost || may_stop_early(root, path->info))
 		return;
-	if (own->total_cost >= gj_written_cost &&
+	if (!(own->total_cost < gj_written_cost && does_all(root, path->info->builder)) &&
 		own->total_cost > native->total_cost + gj_cost_visits(root, native))
 		return;
 	own->total_cost = native->total_cost * PREFERRED_COST;

@@ -31,9 +31,11 @@
 #include "guc.h"
 #include "load/tuple_id.h"
 #include "plan/join_path.h"
+#include "plan/remembered.h"
 
-/* So many rows of a query are fetched at most, */
+/* So many rows of a query are fetched at most, from a table that is in memory, and else; */
 #define LATE_ROWS			1000.0
+#define LATE_DISK_ROWS		100.0
 /* and so many rows a table must have for each of them. */
 #define LATE_TABLE_ROWS		100.0
 /* Shorter values, in bytes, are not worth it, */
@@ -155,25 +157,15 @@ stops_at_limit(PlannerInfo *root, const GjJoinInfo *info)
 		parse->setOperations == NULL && parse->havingQual == NULL;
 }
 
-/* Rows that a device returns because they are equal to the last one in the keys that it knows. */
-static double
-rows_of_ties(PlannerInfo *root, const GjJoinInfo *info)
-{
-	double		rows = info->aggregate ? info->groups : info->rows;
-
-	if (!info->builder->ties)
-		return 0;
-	if (contain_agg_clause((Node *) info->sort_exprs))
-		return rows;
-	return rows / Max(estimate_num_groups(root, info->sort_exprs, rows, NULL, NULL), 1);
-}
-
-/* The most rows that can come back. */
+/*
+ * The most rows that can come back.  How many are equal to the last one in the keys that the device
+ * knows is uncertain.
+ */
 static double
 most_rows(PlannerInfo *root, const GjJoinInfo *info)
 {
 	if (info->limit > 0)
-		return info->limit + rows_of_ties(root, info);
+		return info->builder->ties ? HUGE_VAL : info->limit;
 	return stops_at_limit(root, info) ? root->limit_tuples : HUGE_VAL;
 }
 
@@ -184,9 +176,15 @@ drop_small_tables(PlannerInfo *root, const GjJoinInfo *info, Bitmapset **late)
 	double		rows = most_rows(root, info);
 
 	for (int s = 0; s < info->builder->nsources; s++)
+	{
+		const GjBuildSource *source = &info->builder->source[s];
+
 		if (late[s] != NULL &&
-			(rows > LATE_ROWS || info->builder->source[s].rows_loaded < rows * LATE_TABLE_ROWS))
+			(rows > LATE_ROWS || source->rows_loaded < rows * LATE_TABLE_ROWS ||
+			 (rows > LATE_DISK_ROWS && source->rel->pages > LATE_DISK_ROWS &&
+			  gj_remembered(root, gj_pages_cached, source->heap_relid) == 0)))
 			late[s] = NULL;
+	}
 }
 
 /* True if late columns are possible in this query and program at all. */

@@ -817,6 +817,27 @@ may_rewrite(const Query *query, int cursor_options)
 
 double		gj_written_cost;
 
+/* Plans a query, while gj_written_cost is what it is. */
+static PlannedStmt *
+plan_against(double written_cost, GjPlanQuery plan, Query *query, const char *query_string,
+			 int cursor_options, ParamListInfo params)
+{
+	double		saved = gj_written_cost;
+	PlannedStmt *statement;
+
+	gj_written_cost = written_cost;
+	PG_TRY();
+	{
+		statement = plan(query, query_string, cursor_options, params);
+	}
+	PG_FINALLY();
+	{
+		gj_written_cost = saved;
+	}
+	PG_END_TRY();
+	return statement;
+}
+
 PlannedStmt *
 gj_plan_unnested(Query *query, const char *query_string, int cursor_options, ParamListInfo params,
 				 GjPlanQuery plan)
@@ -828,13 +849,12 @@ gj_plan_unnested(Query *query, const char *query_string, int cursor_options, Par
 	List	   *reasons;
 
 	if (!may_rewrite(query, cursor_options))
-		return plan(query, query_string, cursor_options, params);
+		return plan_against(0, plan, query, query_string, cursor_options, params);
 	copy = copyObject(query);
 	if (!rewrite_query(copy, NULL))
-		return plan(query, query_string, cursor_options, params);
-	gj_written_cost = 0;
+		return plan_against(0, plan, query, query_string, cursor_options, params);
 	njoins = gj_joins_searched;
-	written = plan(query, query_string, cursor_options, params);
+	written = plan_against(0, plan, query, query_string, cursor_options, params);
 	njoins = gj_joins_searched - njoins;
 	/* the other planner has its own ways with subqueries */
 	if (gj_by_other_planner(written))
@@ -843,9 +863,8 @@ gj_plan_unnested(Query *query, const char *query_string, int cursor_options, Par
 		written->planTree->total_cost < gj_cost_least() + PLANNING_WORTH * gj_cost_planning(njoins))
 		return written;
 	reasons = gj_swap_parts(NIL);
-	gj_written_cost = written->planTree->total_cost;
-	unnested = plan(copy, query_string, cursor_options, params);
-	gj_written_cost = 0;
+	unnested = plan_against(written->planTree->total_cost, plan, copy, query_string, cursor_options,
+							params);
 	if ((gj_force || unnested->planTree->total_cost < written->planTree->total_cost) &&
 		gj_has_gpujoin(unnested))
 		return unnested;

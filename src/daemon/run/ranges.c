@@ -274,15 +274,18 @@ start_relation(GjRun *run, uint32_t side, uint64_t nrows)
 	return gj_relation_reserve(&run->work, relation, (uint32_t) nrows);
 }
 
-/* Rows of a side that the run is to have by the cuts. */
+/* Probe rows that the run is to have. */
 static uint64_t
-cut_rows(const GjRunRanges *x, uint32_t side)
+count_probe_rows(const GjRunRanges *x)
 {
 	uint64_t	nrows = 0;
 
 	for (uint32_t s = 0; s < x->ranges->nruns; s++)
-		nrows += x->ranges->rows[side][s].cut[x->number + 1] -
-			x->ranges->rows[side][s].cut[x->number];
+	{
+		const GjRangeRows *rows = &x->ranges->rows[GJ_RANGE_PROBE][s];
+
+		nrows += rows->cut[x->number + 1] - rows->cut[x->number];
+	}
 	return nrows;
 }
 
@@ -294,7 +297,7 @@ take_probe_rows(GjRun *run, int64_t *low)
 	uint32_t	n = x->ranges->nruns;
 
 	*low = INT64_MAX;
-	GJ_TRY(start_relation(run, GJ_RANGE_PROBE, cut_rows(x, GJ_RANGE_PROBE)));
+	GJ_TRY(start_relation(run, GJ_RANGE_PROBE, count_probe_rows(x)));
 	for (uint32_t i = 0; i < n; i++)
 	{
 		const GjRangeRows *rows = &x->ranges->rows[GJ_RANGE_PROBE][(x->number + i) % n];
@@ -371,7 +374,7 @@ take_build_rows(GjRun *run, int64_t low, int64_t high)
 	bool		makes_rows = gj_step_makes_rows(step_of(run));
 	uint64_t	number[GJ_MAX_RUN_DEVICES] = {0};
 
-	GJ_TRY(start_relation(run, GJ_RANGE_BUILD, cut_rows(x, GJ_RANGE_BUILD)));
+	GJ_TRY(start_relation(run, GJ_RANGE_BUILD, 0));
 	for (uint32_t s = 0; s < x->ranges->nruns; s++)
 	{
 		number[s] = x->total;

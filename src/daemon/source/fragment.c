@@ -295,25 +295,28 @@ gj_run_use(GjRun *run, uint32_t source, uint32_t n, const GjUse *uses)
 
 /* ---- fragments that several runs use */
 
-/* The fragment that was told of by that id, unless it is taken. */
+/* What was told of by that id; its fragment is NULL once it is taken. */
 static GjPinned *
 find_pinned(const GjRun *run, uint32_t source, uint64_t id)
 {
 	const GjRunResident *resident = &run->intake->resident[source];
 	uint64_t	at = id & ((UINT64_C(1) << GJ_FRAGMENT_DEVICE_SHIFT) - 1);
 
-	return at < resident->npinned && resident->pinned[at].fragment ? &resident->pinned[at] : NULL;
+	return at < resident->npinned ? &resident->pinned[at] : NULL;
 }
 
 bool
 gj_run_take_fragment(GjRun *run, uint32_t source, uint64_t id, GjPinned *pinned)
 {
 	GjPinned   *found = find_pinned(run, source, id);
+	/* the session's thread takes some, and a client may name one twice */
+	GjFragment *fragment = found ? __atomic_exchange_n(&found->fragment, NULL, __ATOMIC_ACQ_REL) :
+		NULL;
 
-	if (!found)
+	if (!fragment)
 		return false;
 	*pinned = *found;
-	found->fragment = NULL;
+	pinned->fragment = fragment;
 	return true;
 }
 
@@ -321,8 +324,9 @@ uint64_t
 gj_run_fragment_rows(const GjRun *run, uint32_t source, uint64_t id)
 {
 	const GjPinned *found = find_pinned(run, source, id);
+	const GjFragment *fragment = found ? __atomic_load_n(&found->fragment, __ATOMIC_ACQUIRE) : NULL;
 
-	return found && !found->excluded ? found->fragment->nrows : 0;
+	return fragment && !found->excluded ? fragment->nrows : 0;
 }
 
 GjStatus
@@ -350,6 +354,7 @@ bring_part(GjRun *run, uint32_t source, const GjPinned *used, GjRowRange *ranges
 	GjColumn	columns[GJ_MAX_COLUMNS];
 	GjRelation	brought;
 	GjStatus	status;
+	GjStatus	ended;
 
 	if (!gj_relation_init(&brought, run->types + run->sources[source].first_column,
 						  run->sources[source].ncolumns, 0))
@@ -363,14 +368,28 @@ bring_part(GjRun *run, uint32_t source, const GjPinned *used, GjRowRange *ranges
 		gj_relation_columns(&brought, 0, columns);
 		status = gj_source_rows(run, &GJ_ALL_ROWS(source, columns, brought.nrows, false));
 	}
-	if (status == GJ_OK)
-		status = run->work.ops->queues->sync(run->work.queue);
+	/* also after an error: nothing reads the fragment any more */
+	ended = run->work.ops->queues->sync(run->work.queue);
 	gj_relation_free(&run->work, &brought);
-	return status;
+	return status == GJ_OK ? ended : status;
+}
+
+/* Takes rows of a fragment of the run's own device.  Waits. */
+static GjStatus
+use_own_part(GjRun *run, uint32_t source, const GjPinned *used)
+{
+	GjStatus	status = gj_run_append_use(run, source, used);
+	GjStatus	ended;
+
+	if (status == GJ_OK)
+		status = gj_fused_flush(run);
+	/* also after an error */
+	ended = run->work.ops->queues->sync(run->work.queue);
+	return status == GJ_OK ? ended : status;
 }
 
 GjStatus
-gj_run_use_part(GjRun *run, uint32_t source, const GjPinned *used)
+gj_run_use_part(GjRun *run, uint32_t source, const GjPinned *used, bool first)
 {
 	GjRowRange *ranges;
 	GjStatus	status;
@@ -379,14 +398,10 @@ gj_run_use_part(GjRun *run, uint32_t source, const GjPinned *used)
 	GJ_STOP_CHECK(run);
 	GJ_TRY(gj_run_fail_points(run));
 	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
-	if (used->fragment->entry == run->entry)
-	{
+	if (first)
 		count_fragments(run, source, used, 1);
-		GJ_TRY(gj_run_append_use(run, source, used));
-		/* it may go when the source has ended for the team */
-		GJ_TRY(gj_fused_flush(run));
-		return run->work.ops->queues->sync(run->work.queue);
-	}
+	if (used->fragment->entry == run->entry)
+		return use_own_part(run, source, used);
 	ranges = malloc(GJ_FRAGMENT_BLOCKS * sizeof(GjRowRange));
 	if (!ranges)
 		return GJ_OUT_OF_HOST_MEMORY;

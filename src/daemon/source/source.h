@@ -66,9 +66,10 @@ extern GjStatus gj_run_use_shared(GjRun *run, uint32_t source, uint32_t n, const
 
 /*
  * Takes the pages of a fragment of the probe side, wherever it lies: other runs take its other
- * pages.  Waits: the fragment is not read any more.
+ * pages.  `first`: the fragment counts for this run.  Waits, also if it fails: the fragment is not
+ * read any more.
  */
-extern GjStatus gj_run_use_part(GjRun *run, uint32_t source, const GjPinned *used);
+extern GjStatus gj_run_use_part(GjRun *run, uint32_t source, const GjPinned *used, bool first);
 
 /*
  * Takes all rows that another run has left on the same device.  They stay until the run is closed.

@@ -90,11 +90,12 @@ static GjStatus
 take_part(GjWorker *worker, GjTask *task)
 {
 	/* it was posted before anybody knew */
-	if (gj_run_complete(worker->run) && worker->team->strategy.ops->worker->all_complete(worker->team))
+	if (gj_run_complete(worker->run) &&
+		worker->team->strategy.ops->worker->all_complete(worker->team))
 		return GJ_OK;
 	worker->counts.chunks++;
 	worker->has_chunks = true;
-	return gj_run_use_part(worker->run, task->source, &task->shared->used[0]);
+	return gj_run_use_part(worker->run, task->source, &task->shared->used[0], !task->shared->unnoted);
 }
 
 /* A copy of a use; its pages go to *bits, which moves behind them. */
@@ -247,9 +248,8 @@ use_evenly(GjTeam *team, uint32_t source, const GjUse *use, uint32_t owner)
 
 /* ---- USE: pages of the probe side for devices that have few rows */
 
-/* Fewer rows of a fragment are not worth a copy; and what one device may get of a USE. */
-#define GJ_LEAST_GIVEN		16384
-#define GJ_MOST_GIVEN		GJ_MAX_TUPLES
+#define GJ_LEAST_GIVEN		16384	/* rows of a fragment that are worth a copy */
+#define GJ_MOST_GIVEN		GJ_MAX_TUPLES	/* rows that a device gets at a time */
 
 /* Owner of a fragment that is handed out in parts. */
 #define GJ_OWNED_IN_PARTS	UINT8_MAX

@@ -189,7 +189,7 @@ typedef struct GjTeamInput
 	uint32_t	ended;			/* sources, one bit each */
 	uint32_t	asked;			/* sources, one bit each, whose fragments may be resident */
 	uint64_t	given[GJ_MAX_RUN_DEVICES];	/* rows to each worker: gj_input_give */
-	uint64_t	probe_rows[GJ_MAX_RUN_DEVICES]; /* of fragments that lie on its device */
+	uint64_t	probe_rows[GJ_MAX_RUN_DEVICES]; /* of fragments that each worker takes */
 	/* slots of the load ring, guarded by lock */
 	GjSlotUse  *used;
 	GjSlotUse  *freed;

@@ -70,12 +70,16 @@ chunk(GjTeam *team, uint32_t source, uint32_t nrows, uint8_t *memory, uint32_t s
 		gj_replicate_chunk(team, source, nrows, memory, slot);
 }
 
-/* Fragments of the probe side stay on their devices. */
+/* Rows of the probe side are gathered where they lie: all are divided later. */
 static GjStatus
 use(GjTeam *team, uint32_t source, uint32_t n, const GjUse *uses)
 {
-	return source == state_of(team)->share.build_side ? gj_share_use(team, source, n, uses) :
-		gj_replicate_use(team, source, n, uses);
+	if (source == state_of(team)->share.build_side)
+		return gj_share_use(team, source, n, uses);
+	if (source > 0)
+		return gj_replicate_use(team, source, n, uses);
+	GJ_TRY(gj_input_use(team, source));
+	return gj_team_use_all(team, source, n, uses, GJ_TAKEN_BY_OWNERS);
 }
 
 /* All rows have come. */
