@@ -104,7 +104,7 @@ foreach my $query ('SELECT b.id, s.name FROM big b JOIN small s USING (k) LIMIT 
 
 # gpujoin_prewarm
 my $prewarm = "SELECT gpujoin_prewarm('big') = pg_relation_size('big') / 8192";
-$node->append_conf('postgresql.conf', "gpujoin.cache_size = -1\n");
+$node->append_conf('postgresql.conf', "gpujoin.cache_size = -1\ngpujoin.late_columns = off\n");
 $node->reload;
 $run = start_psql($node, "$session $stalled $prewarm;");
 ok(wait_until(10, sub { count_workers() == 4 }), 'prewarm: four workers load');

@@ -87,7 +87,7 @@ sub settle
 	my $asleep = 0;
 	wait_until(5, sub {
 		$asleep = (grep { slurp_file($_) !~ /\) S / } glob "/proc/$pid/task/*/stat") ? 0 : $asleep + 1;
-		return $asleep == 3;
+		return $asleep == 8;
 	});
 }
 
