@@ -312,6 +312,7 @@ part_thread_sanitizer() {
 		"gpujoin.keep_exchanged = off" || return
 	for scheme in ring ranges; do
 		psql -Xq -d postgres -c "ALTER ROLE postgres SET gpujoin.exchange = $scheme"
+		make_database differential
 		random_scheme ${scheme}_threads "$sanitized_queries"
 	done
 	psql -Xq -d postgres -c "ALTER ROLE postgres RESET gpujoin.exchange"

@@ -17,7 +17,7 @@ changes_item(void *arg, uint32_t item, const GjTile *tile)
 {
 	const GjChanges *c = arg;
 	uint32_t	begin = item * GJ_ITEM_ROWS;
-	uint32_t	end = c->keys->nrows - begin < GJ_ITEM_ROWS ? c->keys->nrows : begin + GJ_ITEM_ROWS;
+	uint32_t	end = gj_item_end(begin, c->keys->nrows);
 
 	for (uint32_t i = begin; i < end; i++)
 	{

@@ -5,7 +5,7 @@
  * A first model: the loader's and the executor's prices are constants measured on one core; the
  * device reports its own rates when it is opened.  Pages cost what they cost a SeqScan
  * (seq_page_cost), since both read them from the same place, or less if they are in memory, plus
- * the decoding that a SeqScan pays for in cpu_tuple_cost.  One unit stands for COST_UNIT seconds,
+ * the decoding that a SeqScan pays for in cpu_tuple_cost.  One unit stands for GJ_COST_UNIT seconds,
  * about what PostgreSQL's own joins take a unit when everything is cached.
  */
 #include "postgres.h"
@@ -30,8 +30,7 @@
 #include "plan/remembered.h"
 #include "plan/unnest.h"
 
-#define COST_UNIT			10e-6	/* seconds a unit */
-#define SECONDS(s)			((s) / COST_UNIT)
+#define SECONDS(s)			((s) / GJ_COST_UNIT)
 
 #define START_SECONDS		3e-3	/* connect, map and touch the rings, submit */
 #define PLANNING_SECONDS	0.1e-3	/* plan a query, and */
@@ -51,6 +50,7 @@
 #define OUTPUT_ROW_SECONDS	30e-9	/* a row from a batch into a slot */
 #define OUTPUT_VALUE_SECONDS 4e-9
 #define STAGE_ROW_SECONDS	12e-9	/* a group's values made columns of a later program */
+#define LATE_ROW_SECONDS	2e-6	/* fetch a tuple that is in shared_buffers */
 #define GROUP_ROW_SECONDS	60e-9	/* a group's values made and put into a slot */
 
 /*
@@ -555,17 +555,6 @@ may_stop_early(PlannerInfo *root, const GjJoinInfo *info)
 	return info->limit > 0 || (!info->aggregate && (root->limit_tuples >= 0 || root->tuple_fraction > 0));
 }
 
-/* True if a program reads all relations of the query, which is not a part of another one. */
-static bool
-does_all(const PlannerInfo *root, const GjBuilder *builder)
-{
-	Relids		read = NULL;
-
-	for (int s = 0; s < builder->nsources; s++)
-		read = bms_union(read, builder->source[s].relids);
-	return root->parent_root == NULL && bms_equal(read, root->all_baserels);
-}
-
 /*
  * Makes a GpuJoin a little cheaper than PostgreSQL's plan, if it is cheaper than that with its
  * visits of cached pages (native_cost.c), or than a query as it is written (unnest.c).  Other plans
@@ -579,7 +568,8 @@ prefer_own(PlannerInfo *root, GjPath *path)
 
 	if (native == NULL || own->total_cost <= native->total_cost || may_stop_early(root, path->info))
 		return;
-	if (!(own->total_cost < gj_written_cost && does_all(root, path->info->builder)) &&
+	if (!(own->total_cost < gj_written_cost && root->parent_root == NULL &&
+		  gj_builder_reads_all(path->info->builder, root)) &&
 		own->total_cost > native->total_cost + gj_cost_visits(root, native))
 		return;
 	own->total_cost = native->total_cost * PREFERRED_COST;
@@ -685,7 +675,7 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 		run += path->cpath.path.rows * path->cpath.path.pathtarget->cost.per_tuple;
 		startup += path->cpath.path.pathtarget->cost.startup;
 	}
-	run += gj_cost_late(info, path->cpath.path.rows);
+	run += SECONDS(path->cpath.path.rows * list_length(info->late) * LATE_ROW_SECONDS);
 	if (info->host_sort != NIL)
 	{
 		startup += run + cost_host_sort(info, path->cpath.path.rows);

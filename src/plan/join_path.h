@@ -283,6 +283,9 @@ extern double gj_cost_least(void);
 extern double gj_cost_planning(uint64 njoins);
 extern void gj_cost_join(PlannerInfo *root, GjPath *path);
 
+/* Seconds that one of PostgreSQL's units of cost stands for. */
+#define GJ_COST_UNIT		10e-6
+
 /* src/plan/cached_pages.c: 1 if a table, which is locked, is large and in memory, else 0. */
 extern double gj_pages_cached(Oid relid);
 
@@ -370,9 +373,6 @@ extern void gj_make_late(PlannerInfo *root, GjJoinInfo *info);
  * The path that does what `path` does, but with late columns, if that is wanted; else `path`.
  */
 extern GjPath *gj_late_path(PlannerInfo *root, GjPath *path);
-
-/* What to fetch the late columns of so many rows costs. */
-extern double gj_cost_late(const GjJoinInfo *info, double rows);
 
 /*
  * True if the values of a table's column are long texts, documents or bytes in the mean, and mostly

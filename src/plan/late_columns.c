@@ -47,9 +47,6 @@
 #define DICTIONARY_VALUES	65536.0
 #define DICTIONARY_ROWS		4.0
 
-#define FETCH_SECONDS		2e-6	/* of a tuple that is in shared_buffers */
-#define COST_UNIT			10e-6	/* as in join_cost.c */
-
 /* ---- which columns */
 
 /* The mean width of a column's values; 0: few of them are different, or nobody knows. */
@@ -144,14 +141,9 @@ static bool
 stops_at_limit(PlannerInfo *root, const GjJoinInfo *info)
 {
 	const Query *parse = root->parse;
-	Relids		joined = NULL;
 
 	/* a part of a join problem is asked for all */
-	for (int s = 0; s < info->builder->nsources; s++)
-		joined = bms_union(joined, info->builder->source[s].relids);
-	if (!bms_equal(joined, root->all_baserels))
-		return false;
-	return !info->aggregate && info->host_quals == NIL && root->limit_tuples > 0 &&
+	return gj_builder_reads_all(info->builder, root) && !info->aggregate && info->host_quals == NIL && root->limit_tuples > 0 &&
 		root->query_pathkeys == NIL && parse->groupClause == NIL && !parse->hasAggs &&
 		parse->distinctClause == NIL && !parse->hasWindowFuncs && !parse->hasTargetSRFs &&
 		parse->setOperations == NULL && parse->havingQual == NULL;
@@ -360,10 +352,4 @@ gj_late_path(PlannerInfo *root, GjPath *path)
 	info->program = gj_builder_finish(info->builder, path->info->program->output);
 	return info->program == NULL ? path :
 		gj_create_path(root, path->cpath.path.parent, path->cpath.path.pathtarget, info);
-}
-
-double
-gj_cost_late(const GjJoinInfo *info, double rows)
-{
-	return rows * list_length(info->late) * FETCH_SECONDS / COST_UNIT;
 }

@@ -274,6 +274,16 @@ gj_builder_reads(const GjBuilder *builder, int source, int index)
 	return false;
 }
 
+bool
+gj_builder_reads_all(const GjBuilder *builder, const PlannerInfo *root)
+{
+	Relids		read = NULL;
+
+	for (int s = 0; s < builder->nsources; s++)
+		read = bms_union(read, builder->source[s].relids);
+	return bms_equal(read, root->all_baserels);
+}
+
 /* The name (source << 16 | index) of a column when others of its source are gone. */
 static int
 renamed(int name, int source, const int *renumbered)

@@ -164,6 +164,9 @@ extern GjBuildColumn *gj_builder_column_at(GjBuilder *builder, int source, int i
 /* Adds the ids of the tuples of a source that is one table (load/tuple_id.h); its number. */
 extern int	gj_builder_tuple_id(GjBuilder *builder, int source);
 
+/* True if the program reads all relations of the query level. */
+extern bool gj_builder_reads_all(const GjBuilder *builder, const PlannerInfo *root);
+
 /* True if some code, step or compared key reads the column on the device. */
 extern bool gj_builder_reads(const GjBuilder *builder, int source, int index);
 

@@ -33,12 +33,12 @@
 #include "client/client.h"
 #include "compat.h"
 #include "guc.h"
+#include "plan/join_path.h"
 #include "plan/set_function_path.h"
 
 PG_FUNCTION_INFO_V1(gpujoin_set_function_support);
 
-#define COST_UNIT			10e-6	/* seconds a unit, as in join_cost.c */
-#define SECONDS(s)			((s) / COST_UNIT)
+#define SECONDS(s)			((s) / GJ_COST_UNIT)
 
 #define DEFAULT_SETS		10000.0	/* of a query that is not known */
 #define DEFAULT_ELEMENTS	10.0	/* of a set whose width is not known */

@@ -272,7 +272,6 @@ receive_in_order(GjRun *run, const GjBlock *block)
 	GjRowRange	range;
 	GjRows		rows = rows_of_part(run, block, &range, columns);
 	GjStatus	status;
-	GjStatus	ended;
 
 	/* the receive buffer has room for a block */
 	if (block->source == 0 && (buffer->nrows + n > x->receive_rows ||
@@ -283,9 +282,8 @@ receive_in_order(GjRun *run, const GjBlock *block)
 	status = block->source == 0 ? gj_append_rows(run, buffer, &rows) :
 		gj_source_rows_behind(run, &rows);
 	run->work.peer = NULL;
-	/* also after an error: the sender may do with it what it likes */
-	ended = run->work.ops->queues->sync(run->work.queue);
-	return status == GJ_OK ? ended : status;
+	/* the sender may do with it what it likes */
+	return gj_run_wait_after(run, status);
 }
 
 GjStatus

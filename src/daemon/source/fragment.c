@@ -354,7 +354,6 @@ bring_part(GjRun *run, uint32_t source, const GjPinned *used, GjRowRange *ranges
 	GjColumn	columns[GJ_MAX_COLUMNS];
 	GjRelation	brought;
 	GjStatus	status;
-	GjStatus	ended;
 
 	if (!gj_relation_init(&brought, run->types + run->sources[source].first_column,
 						  run->sources[source].ncolumns, 0))
@@ -368,10 +367,9 @@ bring_part(GjRun *run, uint32_t source, const GjPinned *used, GjRowRange *ranges
 		gj_relation_columns(&brought, 0, columns);
 		status = gj_source_rows(run, &GJ_ALL_ROWS(source, columns, brought.nrows, false));
 	}
-	/* also after an error: nothing reads the fragment any more */
-	ended = run->work.ops->queues->sync(run->work.queue);
+	status = gj_run_wait_after(run, status);
 	gj_relation_free(&run->work, &brought);
-	return status == GJ_OK ? ended : status;
+	return status;
 }
 
 /* Takes rows of a fragment of the run's own device.  Waits. */
@@ -379,13 +377,10 @@ static GjStatus
 use_own_part(GjRun *run, uint32_t source, const GjPinned *used)
 {
 	GjStatus	status = gj_run_append_use(run, source, used);
-	GjStatus	ended;
 
 	if (status == GJ_OK)
 		status = gj_fused_flush(run);
-	/* also after an error */
-	ended = run->work.ops->queues->sync(run->work.queue);
-	return status == GJ_OK ? ended : status;
+	return gj_run_wait_after(run, status);
 }
 
 GjStatus
@@ -415,7 +410,6 @@ gj_run_append_shared(GjRun *run, uint32_t source)
 {
 	const GjRunResident *resident = &run->intake->resident[source];
 	GjStatus	status = GJ_OK;
-	GjStatus	ended;
 
 	for (uint32_t i = 0; i < resident->nshared && status == GJ_OK; i++)
 	{
@@ -427,9 +421,7 @@ gj_run_append_shared(GjRun *run, uint32_t source)
 		status = gj_run_append_use(run, source, use);
 		run->work.peer = NULL;
 	}
-	/* what the queue still reads must stay where it is */
-	ended = run->work.ops->queues->sync(run->work.queue);
-	return status == GJ_OK ? ended : status;
+	return gj_run_wait_after(run, status);
 }
 
 void

@@ -115,6 +115,14 @@ const GjIntakeOps gj_intake = {
 };
 
 GjStatus
+gj_run_wait_after(GjRun *run, GjStatus status)
+{
+	GjStatus	ended = run->work.ops->queues->sync(run->work.queue);
+
+	return status == GJ_OK ? ended : status;
+}
+
+GjStatus
 gj_run_wait(GjRun *run)
 {
 	GJ_TRY(run->work.ops->queues->sync(run->work.queue));

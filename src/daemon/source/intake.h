@@ -194,6 +194,9 @@ typedef struct GjIntake
 	struct GjRunExchange *exchange; /* NULL: rows stay where they came */
 } GjIntake;
 
+/* intake.c: waits until the queue reads nothing more, also after an error; status, or the wait's. */
+extern GjStatus gj_run_wait_after(GjRun *run, GjStatus status);
+
 /* intake.c: GJ_OK if rows of the source may come now. */
 extern GjStatus gj_run_may_load(GjRun *run, uint32_t source);
 
