@@ -115,8 +115,14 @@ SELECT gj_device('SELECT e.k, e.m, g.name FROM e JOIN g USING (k) WHERE ' || c) 
 	'e.m = ''ok''', 'e.m <> ''ok''', 'e.m IN (''ok'', ''sad'')', 'e.m > ''sad''', 'e.d = ''d3''', 'e.d LIKE ''_4''', 'coalesce(e.m, ''ok'') = ''ok'''
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
 SELECT gj_device('SELECT a.k, b.k FROM e a JOIN e b ON a.m = b.m AND a.d = b.d');
-
-DROP TABLE f, g, w, e;
+-- LIKE: literals of one byte and more, escaped ones, of several bytes, at all places of words
+CREATE TABLE patterned AS SELECT i AS id, (SELECT string_agg((ARRAY['a', 'b', 'ab', 'é', 'è', '%', '_', '\', 'ba'])[1 + ('x' || substr(md5(i || ' ' || g), 1, 7))::bit(28)::int % 9], '' ORDER BY g)
+	FROM generate_series(1, i % 23) g) AS t FROM generate_series(1, 20000) i;
+VACUUM ANALYZE patterned;
+SELECT gj_same('SELECT ' || string_agg(format('count(*) FILTER (WHERE t LIKE %L), sum(id) FILTER (WHERE t NOT LIKE %L)', p, p), ', ') || ' FROM patterned')
+FROM (SELECT n / 20 AS part, (SELECT string_agg((ARRAY['a', 'b', 'ab', 'é', '%', '%', '_', '\%', '\\', 'bab'])[1 + ('x' || substr(md5(n || ',' || g), 1, 7))::bit(28)::int % 10], '' ORDER BY g)
+	FROM generate_series(1, 1 + n % 7) g) AS p FROM generate_series(1, 199) n) patterns GROUP BY part ORDER BY part;
+DROP TABLE f, g, w, e, patterned;
 DROP TYPE mood;
 DROP DOMAIN short;
 DROP COLLATION ignore_case, icu_order;

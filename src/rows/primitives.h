@@ -56,6 +56,17 @@ gj_mulhi_i64(int64_t a, int64_t b)
 #endif
 }
 
+/* The number of the lowest bit that is set; the word is not 0. */
+GJ_FN uint32_t
+gj_lowest_bit(uint64_t word)
+{
+#ifdef GJ_ON_GPU
+	return (uint32_t) __ffsll((long long) word) - 1;
+#else
+	return (uint32_t) __builtin_ctzll(word);
+#endif
+}
+
 GJ_FN double
 gj_bits_to_double(int64_t bits)
 {

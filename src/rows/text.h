@@ -344,10 +344,71 @@ gj_like_dangles(const uint8_t *pattern, uint32_t n)
 	return false;
 }
 
+/* The bytes of a word that are zero have their highest bit set; so may bytes above such a one. */
+GJ_FN uint64_t
+gj_zero_bytes(uint64_t word)
+{
+	return (word - UINT64_C(0x0101010101010101)) & ~word & UINT64_C(0x8080808080808080);
+}
+
+/*
+ * The first place at or behind `t` where the literal bytes that begin the pattern may be, or
+ * `t` if it begins with a wildcard; `n` if there is none.  Compares one or two bytes of the
+ * pattern with eight of the text at a time.  A literal begins with no continuation byte of
+ * UTF-8, so it is found at the first byte of a character.
+ */
+GJ_FN uint32_t
+gj_like_seek(const uint8_t *text, uint32_t t, uint32_t n, const uint8_t *pattern,
+			 uint32_t npattern)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	uint32_t	escaped = npattern > 0 && pattern[0] == '\\';
+	uint32_t	second = 1 + escaped;
+	uint32_t	skip = (uint32_t) ((uintptr_t) (text + t) & 7);
+	const uint64_t *words = (const uint64_t *) (text + t - skip);
+	int64_t		at = (int64_t) t - skip;
+	uint64_t	before = (UINT64_C(1) << (skip * 8)) - 1;	/* bytes that are not looked at */
+	uint64_t	carry = 0;
+	uint64_t	first_byte,
+				second_byte = 0;
+	bool		two = false;
+
+	if (t >= n || npattern == 0 || pattern[0] == '%' || pattern[0] == '_')
+		return t;
+	first_byte = ones * pattern[escaped];
+	if (second < npattern && pattern[second] != '%' && pattern[second] != '_' &&
+		pattern[second] != '\\')
+	{
+		two = true;
+		second_byte = ones * pattern[second];
+	}
+	for (; at < (int64_t) n; at += 8, words++)
+	{
+		uint64_t	word = *words;
+		uint64_t	found = gj_zero_bytes((word ^ first_byte) | before);
+
+		if (two)
+		{
+			uint64_t	follows = gj_zero_bytes(word ^ second_byte) & (found << 8 | carry);
+
+			carry = found >> 56;
+			found = follows;
+		}
+		if (found != 0)
+		{
+			int64_t		place = at + gj_lowest_bit(found) / 8 - two;
+
+			return place < (int64_t) n ? (uint32_t) place : n;
+		}
+		before = 0;
+	}
+	return n;
+}
+
 /*
  * text LIKE pattern: % is any characters, _ is one, \ escapes.  After a mismatch the
- * text that the last % stands for grows by one character: those before it need not
- * change.  The pattern must not dangle.
+ * text that the last % stands for grows, to the next place where what follows may begin:
+ * those before it need not change.  The pattern must not dangle.
  */
 GJ_FN bool
 gj_like_match(const uint8_t *text, uint32_t n, const uint8_t *pattern, uint32_t npattern,
@@ -361,6 +422,7 @@ gj_like_match(const uint8_t *text, uint32_t n, const uint8_t *pattern, uint32_t 
 	while (t < n)
 	{
 		uint8_t		c = p < npattern ? pattern[p] : 0;
+		bool		seek = false;
 
 		if (p < npattern && c == '%')
 		{
@@ -368,30 +430,35 @@ gj_like_match(const uint8_t *text, uint32_t n, const uint8_t *pattern, uint32_t 
 			retry_t = t;
 			if (p == npattern)
 				return true;
-			continue;
+			seek = true;
 		}
-		if (p < npattern && c == '_')
+		else if (p < npattern && c == '_')
 		{
 			t += gj_character_bytes(text[t], utf8);
 			p++;
-			continue;
 		}
-		if (p < npattern)
+		else
 		{
 			uint32_t	escaped = c == '\\';
 
-			if (text[t] == pattern[p + escaped])
+			if (p < npattern && text[t] == pattern[p + escaped])
 			{
 				t++;
 				p += 1 + escaped;
-				continue;
+			}
+			else if (retry_p == 0)
+				return false;
+			else
+			{
+				retry_t += gj_character_bytes(text[retry_t], utf8);
+				seek = true;
 			}
 		}
-		if (retry_p == 0)
-			return false;
-		retry_t += gj_character_bytes(text[retry_t], utf8);
-		t = retry_t;
-		p = retry_p;
+		if (seek)
+		{
+			p = retry_p;
+			t = retry_t = gj_like_seek(text, retry_t, n, pattern + p, npattern - p);
+		}
 	}
 	while (p < npattern && pattern[p] == '%')
 		p++;
