@@ -533,6 +533,7 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 		memcpy(lists.rowid, missed->rowid, sizeof(lists.rowid));
 		memcpy(lists.data, missed->data, sizeof(lists.data));
 		memcpy(lists.nulls, missed->nulls, sizeof(lists.nulls));
+		memcpy(lists.heap, missed->heap, sizeof(lists.heap));
 		lists.together = missed->together;
 	}
 	if (input.nchunks > 0 && groups == NULL && gj_make_plain(plan, columns, parts, nparts, &plain))

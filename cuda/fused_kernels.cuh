@@ -25,6 +25,7 @@ typedef struct Missed
 	uint32_t *rowid[GJ_FUSED_STEPS + 1];
 	uint8_t *data[GJ_FUSED_PROBE];
 	uint8_t *nulls[GJ_FUSED_PROBE];
+	const uint8_t *heap[GJ_FUSED_PROBE];
 	bool together;
 } Missed;
 
@@ -283,8 +284,8 @@ write_missed(const GjFusedPlan &plan, const Input &input, const Missed &missed, 
 	for (uint32_t c = 0; missed.together && c < plan.nprobe_columns; c++)
 	{
 		if (missed.data[c] != NULL)
-			gj_fused_copy_value(&columns[plan.first_column + c], rowid[0], missed.data[c],
-								missed.nulls[c], at);
+			gj_fused_copy_value(&columns[plan.first_column + c], rowid[0], missed.heap[c],
+								missed.data[c], missed.nulls[c], at);
 	}
 }
 

@@ -264,6 +264,132 @@ simple_values(GjFusedExpr e, const GjColumn *columns, const uint32_t *rowid, uin
 	return values;
 }
 
+/*
+ * Texts of a column for the wanted tuples, whose loads are under way together; returns those that
+ * are not NULL.
+ */
+template <uint32_t R>
+static __device__ __forceinline__ uint32_t
+load_texts(const GjColumn &column, uint32_t form, uint32_t slot, const uint32_t *rowid,
+		   uint32_t wanted, int64_t (&text)[R], uint32_t *status)
+{
+	uint32_t row[R];
+	int64_t ref[R] = {};
+	const uint8_t *bytes[R];
+	uint8_t first[R];
+
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		row[i] = rowid[(slot * R + i) * GJ_THREADS];
+		if (gj_row_is_null(&column, row[i]))
+			wanted &= ~(1u << i);
+	}
+	if (column.kind == GJ_REF)
+		wanted = load_column<R>(column, row, wanted, ref);
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		bytes[i] = column.kind == GJ_REF
+					   ? column.heap + gj_ref_offset((uint64_t) ref[i])
+					   : (const uint8_t *) column.data + (size_t) row[i] * column.width;
+		first[i] = form == GJ_BYTES_VARLENA && (wanted >> i & 1) &&
+						   (column.kind != GJ_REF || gj_ref_length((uint64_t) ref[i]) > 0)
+					   ? bytes[i][0]
+					   : 0;
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		const uint32_t n = column.kind == GJ_REF ? gj_ref_length((uint64_t) ref[i]) : column.width;
+		uint32_t s = GJ_UNKNOWN_VALUE;
+
+		text[i] = 0;
+		if (!(wanted >> i & 1))
+			continue;
+		/* a short header says the length */
+		if ((first[i] & 1) && first[i] != 1 && n != GJ_REF_HELD && first[i] >> 1 <= n)
+			s = gj_text_checked(bytes[i] + 1, (first[i] >> 1) - 1, &text[i]);
+		else if (column.kind != GJ_REF || n != GJ_REF_HELD)
+			s = gj_text_of(bytes[i], n, form, &text[i]);
+		if (s != GJ_OK)
+			*status = s;
+	}
+	return wanted;
+}
+
+/* Word w of a text, with zeros behind its end. */
+static __device__ __forceinline__ uint64_t
+text_word(int64_t text, uint32_t w)
+{
+	const uint32_t n = gj_text_length(text);
+
+	return 8 * w < n ? gj_padded_word(gj_text_bytes(text), n, w) : 0;
+}
+
+/* Values of a GJ_FUSED_BYTES expression for the wanted tuples. */
+template <uint32_t R>
+static __device__ __noinline__ Values<R>
+bytes_values(GjFusedExpr e, const GjColumn *columns, const uint32_t *rowid, uint32_t wanted)
+{
+	Values<R> values;
+	int64_t a[R];
+	int64_t b[R];
+	uint32_t most = 0;
+
+	values.status = GJ_OK;
+	values.known = load_texts<R>(columns[e.a], e.arg, e.slot_a, rowid, wanted, a, &values.status);
+	if (e.op == GJ_OP_EQ_T)
+		values.known = load_texts<R>(columns[e.b], (uint32_t) e.constant, e.slot_b, rowid,
+									 values.known, b, &values.status);
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		const uint32_t n = values.known >> i & 1 ? gj_text_length(a[i]) : 0;
+
+		values.value[i] = n;
+		if (!(values.known >> i & 1))
+			a[i] = 0;
+		else if (e.op == GJ_OP_EQ_T)
+		{
+			values.value[i] = n == gj_text_length(b[i]);
+			if (!values.value[i])
+				a[i] = 0;
+		}
+		most = max(most, gj_text_length(a[i]));
+	}
+	for (uint32_t w = 0; 8 * w < most; w++)
+	{
+		uint64_t word[R];
+		uint64_t other[R];
+
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			word[i] = text_word(a[i], w);
+		if (e.op == GJ_OP_EQ_T)
+		{
+#pragma unroll
+			for (uint32_t i = 0; i < R; i++)
+				other[i] = 8 * w < gj_text_length(a[i]) ? text_word(b[i], w) : 0;
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			if (8 * w >= gj_text_length(a[i]))
+				continue;
+			if (e.op == GJ_OP_HASH_T)
+				values.value[i] =
+					(int64_t) gj_hash_combine((uint64_t) values.value[i], (int64_t) word[i]);
+			else if (word[i] != other[i])
+			{
+				values.value[i] = 0;
+				a[i] = 0;
+			}
+		}
+	}
+	return values;
+}
+
 /* Values of a plan's expression for the wanted tuples. */
 template <uint32_t R, bool has_code>
 static __device__ __forceinline__ Values<R>
@@ -272,7 +398,7 @@ values_of(const GjFusedExpr &e, Tuples<R> &t, uint32_t wanted)
 	Values<R> values;
 
 	static_assert(!has_code || R == 1, "gj_eval takes one tuple a thread");
-	if (has_code && e.form != GJ_FUSED_SIMPLE)
+	if (has_code && e.form == GJ_FUSED_CODE)
 	{
 		values.value[0] = 0;
 		values.known = wanted != 0 && !eval_one(t.code, t.view, &t.tile, (uint32_t) e.expr,
@@ -291,7 +417,8 @@ values_of(const GjFusedExpr &e, Tuples<R> &t, uint32_t wanted)
 			return values;
 		}
 	}
-	values = simple_values<R>(e, t.columns, t.rowid, wanted);
+	values = e.form == GJ_FUSED_BYTES ? bytes_values<R>(e, t.columns, t.rowid, wanted)
+									  : simple_values<R>(e, t.columns, t.rowid, wanted);
 	if (values.status != GJ_OK)
 		t.status = values.status;
 	return values;
@@ -582,9 +709,9 @@ slot_of_tuple(const GjFusedPlan &plan, const GjFusedStep &step, Tuples<R> &t, ui
 	{
 		const GjFusedExpr &e = plan.exprs[step.first_key + k];
 
-		if (!has_code || e.form == GJ_FUSED_SIMPLE)
-			null |= gj_fused_simple(&e, t.columns, t.rowid + i * GJ_THREADS, R * GJ_THREADS,
-									&key[k], &t.status);
+		if (!has_code || e.form != GJ_FUSED_CODE)
+			null |= gj_fused_value(&e, t.columns, t.rowid + i * GJ_THREADS, R * GJ_THREADS, &key[k],
+								   &t.status);
 		else
 			null |= eval_one(t.code, t.view, &t.tile, (uint32_t) e.expr, &key[k], &t.status);
 		key[k] = gj_key_bits(key[k], e.is_float);

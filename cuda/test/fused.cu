@@ -26,6 +26,7 @@ enum
 	REAL,
 	GROUP,
 	BYTE,
+	TEXT,
 	INNER,
 	INNER_2,
 	NCOLUMNS
@@ -91,6 +92,22 @@ key_of(int64_t a, int64_t b)
 	return a * 1000 + b;
 }
 
+/* Texts of all lengths up to 400: that is what is looked at. */
+static Column
+text_column(Random &random, uint32_t n)
+{
+	Column c = {{GJ_REF, 8, 1, 0}, Bytes((size_t) n * 8), Bytes(n), Bytes(800, 'x')};
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const uint64_t ref = gj_ref_make(random() % 50 * 8, random() % 400);
+
+		c.nulls[i] = random() % 10 == 0;
+		memcpy(&c.data[(size_t) i * 8], &ref, 8);
+	}
+	return c;
+}
+
 static uint8_t
 slot_of(int32_t column)
 {
@@ -120,6 +137,7 @@ Fused::Fused(Random &r, GjJoinType t, bool l, bool code, uint32_t rows_of_key, u
 	columns.push_back(random_column(random, GJ_BYTES, 1, 0, n, 0.0, 0));
 	for (uint8_t &byte : columns[BYTE].data)
 		byte %= 2;
+	columns.push_back(text_column(random, n));
 	columns.push_back(random_column(random, GJ_INT8, 8, 1, 2000, 0.2, 200));
 	columns.push_back(random_column(random, GJ_INT4, 4, 2, 4000, 0.2, 200));
 	/* after SEMI and ANTI their side is not read */
@@ -513,6 +531,13 @@ same_missed(Queue &q, const GjFusedMissed &missed, const std::vector<uint32_t> &
 	return true;
 }
 
+/* The length of a text stands for it. */
+static std::string
+text_value(const Column &c, uint32_t row)
+{
+	return c.null(row) ? "null" : std::to_string(gj_ref_length(c.ref(row)));
+}
+
 /* The same of one list of all parts, whose tuples have the values of their probe rows with them. */
 bool
 Fused::same_together(Queue &q, const GjFusedMissed &missed, const std::vector<uint32_t> &first,
@@ -536,7 +561,9 @@ Fused::same_together(Queue &q, const GjFusedMissed &missed, const std::vector<ui
 			{
 				const uint8_t *nulls = columns[c].nulls.empty() ? NULL : columns[c].nulls.data();
 
-				if (missed.data[c] != NULL)
+				if (missed.data[c] != NULL && c == TEXT)
+					expected.back() += text_value(columns[c], first[p] + tuple[0]);
+				else if (missed.data[c] != NULL)
 					expected.back() += value(columns[c].data.data(), nulls, columns[c].type.width,
 											 first[p] + tuple[0]);
 			}
@@ -554,8 +581,11 @@ Fused::same_together(Queue &q, const GjFusedMissed &missed, const std::vector<ui
 		const std::vector<uint8_t> data = q.download(missed.data[c], (size_t) m * width);
 		const std::vector<uint8_t> nulls = q.download(missed.nulls[c], m);
 
+		const Column read = {columns[c].type, data, nulls, {}};
+
 		for (uint32_t i = 0; i < m; i++)
-			found[i] += value(data.data(), nulls.data(), width, i);
+			found[i] +=
+				c == TEXT ? text_value(read, i) : value(data.data(), nulls.data(), width, i);
 	}
 	std::sort(found.begin(), found.end());
 	std::sort(expected.begin(), expected.end());
@@ -616,6 +646,8 @@ Fused::run_groups(Queue &q, const std::vector<GjFusedPart> &part,
 			continue;
 		missed.data[c] = (uint8_t *) q.alloc((size_t) n * columns[c].type.width + 8);
 		missed.nulls[c] = (uint8_t *) q.alloc((size_t) n + 1);
+		/* nobody reads at the heap itself */
+		missed.heap[c] = device[c].heap == NULL ? NULL : device[c].heap - random() % 100 * 8;
 	}
 	if (!check(q.ops->pass->fused(q.queue, &plan, device.data(), part.data(),
 								  (uint32_t) part.size(), UINT64_MAX, &groups, &missed) == GJ_OK &&

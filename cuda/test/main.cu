@@ -510,6 +510,7 @@ static Test tests[] = {
 	{"groups", test_groups},
 	{"order", test_order},
 	{"fused", test_fused},
+	{"fused_bytes", test_fused_bytes},
 	{"plain", test_plain},
 	{"grouped", test_grouped},
 	{"places", test_places},

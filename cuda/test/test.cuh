@@ -212,6 +212,7 @@ void test_aggregate(const Device &device);
 void test_groups(const Device &device);
 void test_order(const Device &device);
 void test_fused(const Device &device);
+void test_fused_bytes(const Device &device);
 void test_plain(const Device &device);
 void test_grouped(const Device &device);
 void test_places(const Device &device);

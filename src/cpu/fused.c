@@ -60,10 +60,10 @@ values(GjFusedItem *item, const GjFusedExpr *e, uint32_t n)
 	const GjCode *code = &item->w->queue->code;
 	size_t		result;
 
-	if (e->form == GJ_FUSED_SIMPLE)
+	if (e->form == GJ_FUSED_SIMPLE || e->form == GJ_FUSED_BYTES)
 	{
 		for (uint32_t i = 0; i < n; i++)
-			item->null[i] = gj_fused_simple(e, item->view.columns, &item->rowid[0][i], GJ_TILE_ROWS,
+			item->null[i] = gj_fused_value(e, item->view.columns, &item->rowid[0][i], GJ_TILE_ROWS,
 											&item->value[i], &item->status);
 		return;
 	}
@@ -366,8 +366,8 @@ miss(GjFusedItem *item, uint32_t n)
 				missed->rowid[s][at] = item->rowid[s][i];
 		for (uint32_t c = 0; missed->together && c < plan->nprobe_columns; c++)
 			if (missed->data[c])
-				gj_fused_copy_value(&probe_side[c], item->rowid[0][i], missed->data[c],
-									missed->nulls[c], at);
+				gj_fused_copy_value(&probe_side[c], item->rowid[0][i], missed->heap[c],
+									missed->data[c], missed->nulls[c], at);
 		at++;
 	}
 	hits = 0;

@@ -22,15 +22,16 @@
 typedef struct GjFusedExpr
 {
 	uint8_t		form;			/* GjFusedForm; RANGE and ANSWER only of a term */
-	uint8_t		op;				/* SIMPLE: GJ_OP_LOAD, or GjOp of two operands */
-	uint8_t		arg;			/* of that: GjKind; PRODUCTS: number of factors; ANSWER: the question */
+	uint8_t		op;				/* SIMPLE: GJ_OP_LOAD, or GjOp of two operands; BYTES: HASH_T, EQ_T */
+	uint8_t		arg;			/* of that: GjKind; PRODUCTS: number of factors; ANSWER: the question;
+								 * BYTES: the form of column a's */
 	uint8_t		is_float;
 	uint8_t		slot_a;			/* where the row ids of a column's source are */
 	uint8_t		slot_b;
 	int16_t		a;				/* columns, -1: the constant */
 	int16_t		b;
 	int32_t		expr;			/* CODE; PRODUCTS: first of the plan's factors */
-	int64_t		constant;
+	int64_t		constant;		/* BYTES: the form of column b's */
 	int64_t		high;			/* RANGE: constant <= column a <= high; op is LOAD */
 } GjFusedExpr;
 
@@ -111,8 +112,9 @@ typedef struct GjFusedPart
 /*
  * Tuples without a group: of part p they are rowid[slot][first[p] .. +n[p]).  Or, `together`: those
  * of all parts are rowid[slot][0 .. n[0]), the values of probe column c that they have are
- * data[c] and nulls[c] in the same order, and rowid[0] is not written.  data[c] = NULL: not wanted,
- * as of references.  There are at most GJ_FUSED_PROBE probe columns then.
+ * data[c] and nulls[c] in the same order, and rowid[0] is not written.  data[c] = NULL: not wanted.
+ * References are to heap[c], which lies before those of the column in all parts, by less than
+ * references can say.  There are at most GJ_FUSED_PROBE probe columns then.
  */
 typedef struct GjFusedMissed
 {
@@ -120,6 +122,7 @@ typedef struct GjFusedMissed
 	bool		together;
 	uint8_t    *data[GJ_FUSED_PROBE];	/* device memory, room for all rows, as the next */
 	uint8_t    *nulls[GJ_FUSED_PROBE];
+	const uint8_t *heap[GJ_FUSED_PROBE];
 	uint32_t	first[GJ_FUSED_PARTS];	/* rows of the parts before */
 	uint32_t	n[GJ_FUSED_PARTS];
 } GjFusedMissed;

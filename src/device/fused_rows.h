@@ -22,6 +22,7 @@ typedef enum GjFusedForm
 {
 	GJ_FUSED_NONE,				/* a condition: none, always true.  A value: none is taken */
 	GJ_FUSED_SIMPLE,			/* a value: of column a, or of a <op> b */
+	GJ_FUSED_BYTES,				/* a value: the hash of column a's bytes, or whether b's are equal */
 	GJ_FUSED_RANGE,				/* a term: an integer column is between two constants */
 	GJ_FUSED_ANSWER,			/* a term: column a's answer to question `arg` is true */
 	GJ_FUSED_PRODUCTS,			/* a value: sums and differences of products, of 64 bits */
@@ -69,6 +70,57 @@ gj_fused_simple(const GjFusedExpr *e, const GjColumn *columns, const uint32_t *r
 	if (s != GJ_OK)
 		*status = s;
 	return false;
+}
+
+/* Text of a column; true: NULL. */
+GJ_FN bool
+gj_fused_text(const GjColumn *column, uint32_t form, uint32_t row, int64_t *text, uint32_t *status)
+{
+	const uint8_t *bytes;
+	uint32_t	n;
+	uint32_t	s;
+
+	*text = 0;
+	if (gj_row_is_null(column, row))
+		return true;
+	s = gj_column_bytes(column, row, &bytes, &n);
+	if (s == GJ_OK)
+		s = gj_text_of(bytes, n, form, text);
+	if (s != GJ_OK)
+		*status = s;
+	return false;
+}
+
+/* The value of a GJ_FUSED_BYTES expression; true: NULL. */
+GJ_FN bool
+gj_fused_bytes(const GjFusedExpr *e, const GjColumn *columns, const uint32_t *rowids,
+			   uint32_t stride, int64_t *value, uint32_t *status)
+{
+	int64_t		a;
+	int64_t		b;
+
+	*value = 0;
+	if (gj_fused_text(&columns[e->a], e->arg, rowids[e->slot_a * stride], &a, status))
+		return true;
+	if (e->op == GJ_OP_HASH_T)
+	{
+		*value = gj_hash_t(a);
+		return false;
+	}
+	if (gj_fused_text(&columns[e->b], (uint32_t) e->constant, rowids[e->slot_b * stride], &b, status))
+		return true;
+	*value = gj_eq_t(a, b);
+	return false;
+}
+
+/* The value of a GJ_FUSED_SIMPLE or GJ_FUSED_BYTES expression; true: NULL. */
+GJ_FN bool
+gj_fused_value(const GjFusedExpr *e, const GjColumn *columns, const uint32_t *rowids,
+			   uint32_t stride, int64_t *value, uint32_t *status)
+{
+	if (e->form == GJ_FUSED_BYTES)
+		return gj_fused_bytes(e, columns, rowids, stride, value, status);
+	return gj_fused_simple(e, columns, rowids, stride, value, status);
 }
 
 /*
@@ -156,7 +208,7 @@ gj_fused_terms(const GjFusedPlan *plan, const GjFusedCondition *condition,
 				return false;
 			continue;
 		}
-		if (gj_fused_simple(term, columns, rowids, stride, &value, status))
+		if (gj_fused_value(term, columns, rowids, stride, &value, status))
 			return false;
 		if (term->form == GJ_FUSED_RANGE ? value < term->constant || value > term->high : !value)
 			return false;
@@ -238,15 +290,28 @@ gj_fused_same_group(const GjFusedKeys *keys, const GjGroupRows *groups, uint32_t
 
 #define GJ_FUSED_NO_GROUP	UINT32_MAX
 
-/* Copies row `row` of an probe column, which is no reference, to row `at` of a missed tuple's. */
+/*
+ * Copies row `row` of a probe column to row `at` of a missed tuple's.  A reference becomes one to
+ * `heap`, which does not lie behind the column's.
+ */
 GJ_FN void
-gj_fused_copy_value(const GjColumn *column, uint32_t row, uint8_t *data, uint8_t *nulls,
-					uint32_t at)
+gj_fused_copy_value(const GjColumn *column, uint32_t row, const uint8_t *heap, uint8_t *data,
+					uint8_t *nulls, uint32_t at)
 {
 	const uint8_t *from = (const uint8_t *) column->data + (size_t) row * column->width;
 	uint8_t    *to = data + (size_t) at * column->width;
 
 	nulls[at] = column->nulls ? column->nulls[row] : 0;
+	if (column->kind == GJ_REF)
+	{
+		uint64_t	ref = nulls[at] ? 0 : gj_column_ref(column, row);
+
+		/* what the backend kept lies nowhere here */
+		if (!nulls[at] && gj_ref_length(ref) != GJ_REF_HELD)
+			ref += gj_ref_make((uint64_t) (column->heap - heap), 0);
+		*(uint64_t *) to = ref;
+		return;
+	}
 	if (column->packed)
 	{
 		gj_put_value(to, column->width, gj_packed_value(column, row));

@@ -355,17 +355,26 @@ gj_eval_load_is_null(const GjView *view, uint32_t source, const GjColumn *column
 #define GJ_UNARY(op, value) GJ_STRICT(op, an[i], int64_t, GJ_SET(value), r)
 #define GJ_UNARY_F(op, value) GJ_STRICT(op, an[i], double, GJ_SET(value), gj_double_to_bits(r))
 
+/* The bytes of a row that is not NULL; GJ_UNKNOWN_VALUE if the backend kept them. */
+GJ_FN uint32_t
+gj_column_bytes(const GjColumn *column, uint32_t row, const uint8_t **bytes, uint32_t *n)
+{
+	*bytes = (const uint8_t *) column->data + (size_t) row * column->width;
+	*n = column->width;
+	if (column->kind != GJ_REF)
+		return GJ_OK;
+	return gj_referred(gj_column_ref(column, row), column->heap, bytes, n);
+}
+
 /* Loads a value that has to be decoded: bytes, or a numeric. */
 GJ_FN uint32_t
 gj_load_decoded(const GjInstr *instr, const GjColumn *column, uint32_t row, int64_t *value)
 {
-	const uint8_t *bytes = (const uint8_t *) column->data + (size_t) row * column->width;
-	uint32_t	n = column->width;
-	uint32_t	status = GJ_OK;
+	const uint8_t *bytes;
+	uint32_t	n;
+	uint32_t	status = gj_column_bytes(column, row, &bytes, &n);
 
 	*value = 0;
-	if (column->kind == GJ_REF)
-		status = gj_referred(gj_column_ref(column, row), column->heap, &bytes, &n);
 	if (status == GJ_OK && instr->op == GJ_OP_LOAD_T && instr->n != GJ_BYTES_ARRAY)
 		return gj_text_of(bytes, n, instr->n, value);
 	if (status == GJ_OK)

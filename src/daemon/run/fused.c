@@ -62,12 +62,40 @@ takes_values(const GjRun *run, uint32_t c)
 static bool
 can_take_values(const GjRun *run)
 {
-	const GjSource *probe_side = &run->sources[0];
+	return run->sources[0].ncolumns <= GJ_FUSED_PROBE && run->intake_ops->has_probe_columns(run);
+}
 
-	for (uint32_t c = 0; c < probe_side->ncolumns; c++)
-		if (takes_values(run, c) && run->types[probe_side->first_column + c].kind == GJ_REF)
-			return false;
-	return probe_side->ncolumns <= GJ_FUSED_PROBE && run->intake_ops->has_probe_columns(run);
+/*
+ * Finds where references of tuples that come back start in memory, if these columns' do, too, and
+ * those of the parts so far; false: too far away for one reference.
+ */
+static bool
+heaps_are_near(GjRun *run, const GjColumn *columns)
+{
+	GjRunFused *fused = run->fused;
+	const uint8_t *low[GJ_FUSED_PROBE];
+
+	if (!fused->missed.together)
+		return true;
+	for (uint32_t c = 0; c < run->sources[0].ncolumns; c++)
+	{
+		const uint8_t *high = columns[c].heap;
+
+		low[c] = high;
+		if (columns[c].kind != GJ_REF || !takes_values(run, c))
+			continue;
+		if (fused->nparts > 0)
+		{
+			low[c] = high < fused->missed.heap[c] ? high : fused->missed.heap[c];
+			high = high > fused->last_heap[c] ? high : fused->last_heap[c];
+			/* half is for the offsets in them */
+			if ((uint64_t) (high - low[c]) > gj_ref_offset(UINT64_MAX) / 2)
+				return false;
+		}
+		fused->last_heap[c] = high;
+	}
+	memcpy(fused->missed.heap, low, run->sources[0].ncolumns * sizeof(low[0]));
+	return true;
 }
 
 bool
@@ -227,6 +255,7 @@ describe_missed(GjRun *run, uint32_t p, uint32_t done, GjView *view)
 		if (!fused->missed.together || !takes_values(run, c))
 			continue;
 		to[c].data = fused->missed.data[c] + (uint64_t) done * to[c].width;
+		to[c].heap = fused->missed.heap[c];
 		to[c].nulls = fused->missed.nulls[c] + done;
 		to[c].packed = to[c].narrow = 0;
 		to[c].answers = NULL;
@@ -503,6 +532,11 @@ gj_fused_rows(GjRun *run, uint32_t nrows, bool now, uint32_t *done)
 		uint32_t	n = nrows - *done <= room ? nrows - *done : room / GJ_FUSED_CUT * GJ_FUSED_CUT;
 
 		if (n == 0)
+		{
+			status = gj_fused_flush(run);
+			continue;
+		}
+		if (!heaps_are_near(run, columns))
 		{
 			status = gj_fused_flush(run);
 			continue;

@@ -20,7 +20,10 @@ typedef enum GjNodeKind
 	GJ_NODE_CONSTANT,
 	GJ_NODE_COLUMN,
 	GJ_NODE_BINARY,				/* of columns and constants */
-	GJ_NODE_AND					/* of binary ones that cannot fail, columns, answers and ranges */
+	GJ_NODE_TEXT,				/* a column's bytes */
+	GJ_NODE_HASH,				/* of a column's bytes */
+	GJ_NODE_AND					/* of binary ones that cannot fail, columns, answers, ranges and equal
+								 * bytes */
 } GjNodeKind;
 
 #define MAX_FACTORS 8			/* of a value */
@@ -164,6 +167,34 @@ scale_node(int64_t power, const GjNode *a, GjNode *node)
 	add_factors(GJ_OP_MUL_I, a, &factor, node);
 }
 
+/* Makes a node the bytes that an instruction loads, or their hash, or whether they are equal. */
+static void
+bytes_node(const GjRun *run, const GjInstr *instr, const GjNode *a, const GjNode *b, GjNode *node)
+{
+	const GjFusedExpr *x = &a->term[0];
+	const GjFusedExpr *y = &b->term[0];
+
+	if (instr->op == GJ_OP_LOAD_T && !(instr->imm & GJ_IS_GUARDED) && instr->n != GJ_BYTES_ARRAY)
+	{
+		node->kind = GJ_NODE_TEXT;
+		node->term[0] = (GjFusedExpr) {.form = GJ_FUSED_BYTES,.op = GJ_OP_HASH_T,
+		.arg = (uint8_t) instr->n,.slot_a = slot_of(run, run->types[instr->arg].source),
+		.a = (int16_t) instr->arg,.b = -1};
+	}
+	else if (instr->op == GJ_OP_HASH_T && a->kind == GJ_NODE_TEXT)
+	{
+		node->kind = GJ_NODE_HASH;
+		node->term[0] = *x;
+	}
+	else if (instr->op == GJ_OP_EQ_T && a->kind == GJ_NODE_TEXT && b->kind == GJ_NODE_TEXT)
+	{
+		node->kind = GJ_NODE_AND;
+		node->nterms = 1;
+		node->term[0] = (GjFusedExpr) {.form = GJ_FUSED_BYTES,.op = GJ_OP_EQ_T,.arg = x->arg,
+		.slot_a = x->slot_a,.slot_b = y->slot_a,.a = x->a,.b = y->a,.constant = y->arg};
+	}
+}
+
 /* Makes a node the answer to the question that begins with an instruction. */
 static void
 answer_node(const GjRun *run, const GjInstr *load, GjNode *node)
@@ -194,7 +225,7 @@ make_range(GjFusedExpr *term)
 	int64_t		value = term->constant;
 	GjFusedExpr range = *term;
 
-	if (term->op < GJ_OP_EQ_I || term->op > GJ_OP_GE_I || term->op == GJ_OP_NE_I ||
+	if (term->form != GJ_FUSED_SIMPLE || term->op < GJ_OP_EQ_I || term->op > GJ_OP_GE_I || term->op == GJ_OP_NE_I ||
 		(term->a >= 0 && term->b >= 0))
 		return;
 	if (flipped)
@@ -333,6 +364,8 @@ follow(const GjRun *run, uint32_t e, GjNode *result)
 			and_node(&node[instr->a], &node[instr->b], &made);
 		else if (instr->op == GJ_OP_OR)
 			or_node(&node[instr->a], &node[instr->b], &made);
+		else if (instr->op == GJ_OP_LOAD_T || instr->op == GJ_OP_HASH_T || instr->op == GJ_OP_EQ_T)
+			bytes_node(run, instr, &node[instr->a], &node[instr->b], &made);
 		else if (instr->op == GJ_OP_SCALE_UP)
 			scale_node(instr->imm, &node[instr->a], &made);
 		else
@@ -377,7 +410,8 @@ add_value(const GjRun *run, GjFusedPlan *plan, int32_t e, bool is_argument)
 	if (e >= 0)
 	{
 		follow(run, (uint32_t) e, &node);
-		if (node.kind == GJ_NODE_COLUMN || node.kind == GJ_NODE_BINARY)
+		if (node.kind == GJ_NODE_COLUMN || node.kind == GJ_NODE_BINARY ||
+			(node.kind == GJ_NODE_HASH && !is_argument))
 			made = node.term[0];
 		else if (is_argument && node.nfactors > 0 &&
 				 plan->nfactors + node.nfactors <= GJ_FUSED_FACTORS)

@@ -100,6 +100,7 @@ typedef struct GjRunFused
 	GjBuffer	missed_data[GJ_FUSED_PROBE];
 	GjBuffer	missed_nulls[GJ_FUSED_PROBE];
 	GjFusedMissed missed;		/* tuples whose group was not known */
+	const uint8_t *last_heap[GJ_FUSED_PROBE];	/* the farthest heap of the parts */
 	uint32_t	nbad;			/* calls from which most tuples came back */
 	bool		few_missed;		/* hardly any will: as from the last one */
 	bool		many_groups;	/* of few tuples each: they may be found by places */
