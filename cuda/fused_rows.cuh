@@ -327,11 +327,21 @@ text_word(int64_t text, uint32_t w)
 	return 8 * w < n ? gj_padded_word(gj_text_bytes(text), n, w) : 0;
 }
 
+/* gj_fused_matches of a LIKE. */
+static __device__ __noinline__ bool
+is_like(int64_t text, int64_t pattern, bool utf8)
+{
+	return gj_like_match(gj_text_bytes(text), gj_text_length(text), gj_text_bytes(pattern),
+						 gj_text_length(pattern), utf8);
+}
+
 /* Values of a GJ_FUSED_BYTES expression for the wanted tuples. */
 template <uint32_t R>
 static __device__ __noinline__ Values<R>
-bytes_values(GjFusedExpr e, const GjColumn *columns, const uint32_t *rowid, uint32_t wanted)
+bytes_values(GjFusedExpr e, const int64_t *constants, const GjColumn *columns,
+			 const uint32_t *rowid, uint32_t wanted)
 {
+	const bool compares = e.op == GJ_OP_EQ_T;
 	Values<R> values;
 	int64_t a[R];
 	int64_t b[R];
@@ -339,18 +349,32 @@ bytes_values(GjFusedExpr e, const GjColumn *columns, const uint32_t *rowid, uint
 
 	values.status = GJ_OK;
 	values.known = load_texts<R>(columns[e.a], e.arg, e.slot_a, rowid, wanted, a, &values.status);
-	if (e.op == GJ_OP_EQ_T)
+	if (e.op == GJ_OP_LIKE)
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			values.value[i] =
+				(values.known >> i & 1) &&
+				is_like(a[i], gj_fused_constant(&e, constants), (e.high & GJ_BYTES_UTF8) != 0);
+	}
+	else if (compares && e.b >= 0)
 		values.known = load_texts<R>(columns[e.b], (uint32_t) e.constant, e.slot_b, rowid,
 									 values.known, b, &values.status);
+	else if (compares)
+	{
 #pragma unroll
-	for (uint32_t i = 0; i < R; i++)
+		for (uint32_t i = 0; i < R; i++)
+			b[i] = gj_fused_constant(&e, constants);
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < R && e.op != GJ_OP_LIKE; i++)
 	{
 		const uint32_t n = values.known >> i & 1 ? gj_text_length(a[i]) : 0;
 
 		values.value[i] = n;
 		if (!(values.known >> i & 1))
 			a[i] = 0;
-		else if (e.op == GJ_OP_EQ_T)
+		else if (compares)
 		{
 			values.value[i] = n == gj_text_length(b[i]);
 			if (!values.value[i])
@@ -366,7 +390,7 @@ bytes_values(GjFusedExpr e, const GjColumn *columns, const uint32_t *rowid, uint
 #pragma unroll
 		for (uint32_t i = 0; i < R; i++)
 			word[i] = text_word(a[i], w);
-		if (e.op == GJ_OP_EQ_T)
+		if (compares)
 		{
 #pragma unroll
 			for (uint32_t i = 0; i < R; i++)
@@ -377,7 +401,7 @@ bytes_values(GjFusedExpr e, const GjColumn *columns, const uint32_t *rowid, uint
 		{
 			if (8 * w >= gj_text_length(a[i]))
 				continue;
-			if (e.op == GJ_OP_HASH_T)
+			if (!compares)
 				values.value[i] =
 					(int64_t) gj_hash_combine((uint64_t) values.value[i], (int64_t) word[i]);
 			else if (word[i] != other[i])
@@ -386,6 +410,12 @@ bytes_values(GjFusedExpr e, const GjColumn *columns, const uint32_t *rowid, uint
 				a[i] = 0;
 			}
 		}
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		if (e.op != GJ_OP_HASH_T && (e.high & GJ_BYTES_NOT))
+			values.value[i] = !values.value[i];
 	}
 	return values;
 }
@@ -417,8 +447,9 @@ values_of(const GjFusedExpr &e, Tuples<R> &t, uint32_t wanted)
 			return values;
 		}
 	}
-	values = e.form == GJ_FUSED_BYTES ? bytes_values<R>(e, t.columns, t.rowid, wanted)
-									  : simple_values<R>(e, t.columns, t.rowid, wanted);
+	values = e.form == GJ_FUSED_BYTES
+				 ? bytes_values<R>(e, t.code->constants, t.columns, t.rowid, wanted)
+				 : simple_values<R>(e, t.columns, t.rowid, wanted);
 	if (values.status != GJ_OK)
 		t.status = values.status;
 	return values;
@@ -710,8 +741,8 @@ slot_of_tuple(const GjFusedPlan &plan, const GjFusedStep &step, Tuples<R> &t, ui
 		const GjFusedExpr &e = plan.exprs[step.first_key + k];
 
 		if (!has_code || e.form != GJ_FUSED_CODE)
-			null |= gj_fused_value(&e, t.columns, t.rowid + i * GJ_THREADS, R * GJ_THREADS, &key[k],
-								   &t.status);
+			null |= gj_fused_value(&e, t.code->constants, t.columns, t.rowid + i * GJ_THREADS,
+								   R * GJ_THREADS, &key[k], &t.status);
 		else
 			null |= eval_one(t.code, t.view, &t.tile, (uint32_t) e.expr, &key[k], &t.status);
 		key[k] = gj_key_bits(key[k], e.is_float);

@@ -1,7 +1,7 @@
 /*
  * fused_bytes.cu
  *	  Tests of the fused operator on bytes: keys that are hashes of texts and uuids, and conditions
- *	  that two columns' bytes are equal, in all forms in which columns lie on a device.
+ *	  on a column's bytes, in all forms in which columns lie on a device.
  */
 #include <map>
 
@@ -112,13 +112,62 @@ bytes_expr(GjOp op, bool fixed, int16_t a, uint8_t slot_a, int16_t b, uint8_t sl
 	return e;
 }
 
+/* Conditions on the probe rows. */
+enum
+{
+	SAME,     /* both columns */
+	CONTAINS, /* LIKE '%ab%' */
+	STARTS,   /* NOT LIKE 'value a%' */
+	DIFFERS,  /* <> a constant */
+	NFILTERS
+};
+
+static const char *const constant_of[NFILTERS] = {"", "%ab%", "value a%", "value cd"};
+
+static GjFusedExpr
+filter_expr(uint32_t filter, bool fixed, Program *program)
+{
+	const std::string text = constant_of[filter];
+	GjFusedExpr e = bytes_expr(filter == SAME || filter == DIFFERS ? GJ_OP_EQ_T : GJ_OP_LIKE, fixed,
+							   NAME, 0, filter == SAME ? OTHER : -1, 0);
+
+	if (filter == SAME)
+		return e;
+	program->constants.resize(4);
+	memcpy(&program->constants[1], text.data(), text.size());
+	e.constant = GJ_FUSED_TEXT(1, text.size());
+	e.high = filter == CONTAINS ? GJ_BYTES_UTF8 : GJ_BYTES_NOT;
+	return e;
+}
+
+static bool
+passes(uint32_t filter, const Values &name, const Values &other, uint32_t r)
+{
+	const std::string &value = name.value[r];
+
+	if (name.column.nulls[r])
+		return false;
+	switch (filter)
+	{
+		case SAME:
+			return !other.column.nulls[r] && value == other.value[r];
+		case CONTAINS:
+			return value.find("ab") != std::string::npos;
+		case STARTS:
+			return value.compare(0, 7, "value a") != 0;
+		default:
+			return value != constant_of[filter];
+	}
+}
+
 /* has_code: something else needs gj_eval, so that a thread has one tuple at a time. */
 static void
 test_join(const Device &device, Random &random, uint32_t n, bool fixed, bool has_code,
-		  GjJoinType type)
+		  GjJoinType type, uint32_t filter)
 {
 	const std::string where = at(n) + (fixed ? ", fixed" : "") + (has_code ? ", code" : "") +
-							  ", type " + std::to_string(type);
+							  ", type " + std::to_string(type) + ", filter " +
+							  std::to_string(filter);
 	std::vector<Column> columns(NCOLUMNS);
 	Values name(0, fixed), other(0, fixed), inner(1, fixed);
 	std::map<std::string, uint32_t> row_of;
@@ -177,7 +226,7 @@ test_join(const Device &device, Random &random, uint32_t n, bool fixed, bool has
 	plan.exprs[2].slot_a = type == GJ_JOIN_INNER;
 	plan.exprs[2].b = -1;
 	plan.nregisters = has_code ? 2 : 0;
-	plan.terms[0] = bytes_expr(GJ_OP_EQ_T, fixed, NAME, 0, OTHER, 0);
+	plan.terms[0] = filter_expr(filter, fixed, &program);
 	plan.terms[1] = bytes_expr(GJ_OP_EQ_T, fixed, INNER_NAME, 1, NAME, 0);
 	plan.nterms = 2;
 	plan.filter.form = GJ_FUSED_ALL_TERMS;
@@ -206,7 +255,7 @@ test_join(const Device &device, Random &random, uint32_t n, bool fixed, bool has
 	{
 		uint32_t row = GJ_NO_ROW;
 
-		if (name.column.nulls[r] || other.column.nulls[r] || name.value[r] != other.value[r])
+		if (!passes(filter, name, other, r))
 			continue;
 		passed++;
 		if (row_of.count(name.value[r]))
@@ -228,7 +277,7 @@ test_join(const Device &device, Random &random, uint32_t n, bool fixed, bool has
 			  q.ops->groups->aggregate_read(q.queue, states) == GJ_OK &&
 			  q.ops->pass->fused_counts(q.queue, counts) == GJ_OK,
 		  "fused", q.ops->queues->queue_error(q.queue));
-	check(counts[0] == passed, "filter by equal bytes", where);
+	check(counts[0] == passed, "filter by bytes", where);
 	check(counts[1] == (uint64_t) expected[0].count && states[0].count == expected[0].count,
 		  "join by bytes", where);
 	check(states[1].count == expected[1].count && states[1].lo == expected[1].lo, "sum", where);
@@ -241,10 +290,11 @@ test_fused_bytes(const Device &device)
 	Random random(20261126);
 
 	for (const uint32_t n : {1u, 33u, 1000u, quick ? 5000u : 60000u})
-		for (uint32_t i = 0; i < 12; i++)
+		for (uint32_t i = 0; i < 12 * NFILTERS; i++)
 			test_join(device, random, n, i % 2, i / 2 % 2,
-					  i / 4 == 0   ? GJ_JOIN_INNER
-					  : i / 4 == 1 ? GJ_JOIN_SEMI
-								   : GJ_JOIN_ANTI);
+					  i / 4 % 3 == 0   ? GJ_JOIN_INNER
+					  : i / 4 % 3 == 1 ? GJ_JOIN_SEMI
+									   : GJ_JOIN_ANTI,
+					  i / 12);
 	group(device.ops->name, "fused, of bytes");
 }

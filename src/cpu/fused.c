@@ -63,8 +63,9 @@ values(GjFusedItem *item, const GjFusedExpr *e, uint32_t n)
 	if (e->form == GJ_FUSED_SIMPLE || e->form == GJ_FUSED_BYTES)
 	{
 		for (uint32_t i = 0; i < n; i++)
-			item->null[i] = gj_fused_value(e, item->view.columns, &item->rowid[0][i], GJ_TILE_ROWS,
-											&item->value[i], &item->status);
+			item->null[i] = gj_fused_value(e, code->constants, item->view.columns,
+										   &item->rowid[0][i], GJ_TILE_ROWS, &item->value[i],
+										   &item->status);
 		return;
 	}
 	if (e->form == GJ_FUSED_PRODUCTS)
@@ -91,8 +92,9 @@ check(GjFusedItem *item, const GjFusedCondition *condition, uint32_t n)
 	if (condition->form == GJ_FUSED_ALL_TERMS)
 	{
 		for (uint32_t i = 0; i < n; i++)
-			item->flag[i] = gj_fused_terms(item->w->plan, condition, item->view.columns,
-										   &item->rowid[0][i], GJ_TILE_ROWS, &item->status);
+			item->flag[i] = gj_fused_terms(item->w->plan, condition, code->constants,
+										   item->view.columns, &item->rowid[0][i], GJ_TILE_ROWS,
+										   &item->status);
 		return;
 	}
 	gj_eval(code, (uint32_t) condition->expr, &item->view, 0, n, item->tile, &item->status);

@@ -18,11 +18,17 @@
 #define GJ_FUSED_WALK		64	/* rows of a key that are looked at in turn, at most */
 #define GJ_FUSED_PROBE		16	/* probe columns whose values missed tuples take with them */
 
+/* A text of n bytes, at most GJ_MAX_TEXT, from word `at` of the program's constants on. */
+#define GJ_FUSED_TEXT(at, n)	((int64_t) (at) << 16 | (n))
+#define GJ_BYTES_NOT		1	/* the result is the opposite */
+#define GJ_BYTES_UTF8		2	/* LIKE: characters are UTF-8 */
+
 /* A value, or a term of a condition. */
 typedef struct GjFusedExpr
 {
 	uint8_t		form;			/* GjFusedForm; RANGE and ANSWER only of a term */
-	uint8_t		op;				/* SIMPLE: GJ_OP_LOAD, or GjOp of two operands; BYTES: HASH_T, EQ_T */
+	uint8_t		op;				/* SIMPLE: GJ_OP_LOAD, or GjOp of two operands; BYTES: HASH_T, EQ_T,
+								 * LIKE */
 	uint8_t		arg;			/* of that: GjKind; PRODUCTS: number of factors; ANSWER: the question;
 								 * BYTES: the form of column a's */
 	uint8_t		is_float;
@@ -31,8 +37,9 @@ typedef struct GjFusedExpr
 	int16_t		a;				/* columns, -1: the constant */
 	int16_t		b;
 	int32_t		expr;			/* CODE; PRODUCTS: first of the plan's factors */
-	int64_t		constant;		/* BYTES: the form of column b's */
-	int64_t		high;			/* RANGE: constant <= column a <= high; op is LOAD */
+	int64_t		constant;		/* BYTES: the form of column b's; or, where b is -1, of HASH_T nothing,
+								 * of others a text among the program's constants, GJ_FUSED_TEXT */
+	int64_t		high;			/* BYTES: GJ_BYTES_NOT, GJ_BYTES_UTF8; RANGE: constant <= column a <= high; op is LOAD */
 } GjFusedExpr;
 
 /* A factor of a sum of products of integers, which an aggregate takes. */

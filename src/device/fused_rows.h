@@ -22,7 +22,8 @@ typedef enum GjFusedForm
 {
 	GJ_FUSED_NONE,				/* a condition: none, always true.  A value: none is taken */
 	GJ_FUSED_SIMPLE,			/* a value: of column a, or of a <op> b */
-	GJ_FUSED_BYTES,				/* a value: the hash of column a's bytes, or whether b's are equal */
+	GJ_FUSED_BYTES,				/* a value: the hash of column a's bytes; or a term: whether they are
+								 * like those of column b, or a constant's */
 	GJ_FUSED_RANGE,				/* a term: an integer column is between two constants */
 	GJ_FUSED_ANSWER,			/* a term: column a's answer to question `arg` is true */
 	GJ_FUSED_PRODUCTS,			/* a value: sums and differences of products, of 64 bits */
@@ -91,10 +92,29 @@ gj_fused_text(const GjColumn *column, uint32_t form, uint32_t row, int64_t *text
 	return false;
 }
 
+/* The constant text of a GJ_FUSED_BYTES term. */
+GJ_FN int64_t
+gj_fused_constant(const GjFusedExpr *e, const int64_t *constants)
+{
+	return gj_text((const uint8_t *) (constants + (e->constant >> 16)),
+				   (uint32_t) (e->constant & GJ_MAX_TEXT));
+}
+
+/* True if text `a` is what a GJ_FUSED_BYTES term wants, by text `b`; LIKE's does not dangle. */
+GJ_FN bool
+gj_fused_matches(const GjFusedExpr *e, int64_t a, int64_t b)
+{
+	bool		same = e->op == GJ_OP_EQ_T ? gj_eq_t(a, b) :
+		gj_like_match(gj_text_bytes(a), gj_text_length(a), gj_text_bytes(b), gj_text_length(b),
+					  (e->high & GJ_BYTES_UTF8) != 0);
+
+	return same != ((e->high & GJ_BYTES_NOT) != 0);
+}
+
 /* The value of a GJ_FUSED_BYTES expression; true: NULL. */
 GJ_FN bool
-gj_fused_bytes(const GjFusedExpr *e, const GjColumn *columns, const uint32_t *rowids,
-			   uint32_t stride, int64_t *value, uint32_t *status)
+gj_fused_bytes(const GjFusedExpr *e, const int64_t *constants, const GjColumn *columns,
+			   const uint32_t *rowids, uint32_t stride, int64_t *value, uint32_t *status)
 {
 	int64_t		a;
 	int64_t		b;
@@ -107,19 +127,22 @@ gj_fused_bytes(const GjFusedExpr *e, const GjColumn *columns, const uint32_t *ro
 		*value = gj_hash_t(a);
 		return false;
 	}
-	if (gj_fused_text(&columns[e->b], (uint32_t) e->constant, rowids[e->slot_b * stride], &b, status))
+	if (e->b < 0)
+		b = gj_fused_constant(e, constants);
+	else if (gj_fused_text(&columns[e->b], (uint32_t) e->constant, rowids[e->slot_b * stride], &b,
+						   status))
 		return true;
-	*value = gj_eq_t(a, b);
+	*value = gj_fused_matches(e, a, b);
 	return false;
 }
 
 /* The value of a GJ_FUSED_SIMPLE or GJ_FUSED_BYTES expression; true: NULL. */
 GJ_FN bool
-gj_fused_value(const GjFusedExpr *e, const GjColumn *columns, const uint32_t *rowids,
-			   uint32_t stride, int64_t *value, uint32_t *status)
+gj_fused_value(const GjFusedExpr *e, const int64_t *constants, const GjColumn *columns,
+			   const uint32_t *rowids, uint32_t stride, int64_t *value, uint32_t *status)
 {
 	if (e->form == GJ_FUSED_BYTES)
-		return gj_fused_bytes(e, columns, rowids, stride, value, status);
+		return gj_fused_bytes(e, constants, columns, rowids, stride, value, status);
 	return gj_fused_simple(e, columns, rowids, stride, value, status);
 }
 
@@ -195,7 +218,8 @@ gj_fused_answer(const GjFusedExpr *term, const GjColumn *columns, const uint32_t
 /* True if all terms of a GJ_FUSED_ALL_TERMS condition are. */
 GJ_FN bool
 gj_fused_terms(const GjFusedPlan *plan, const GjFusedCondition *condition,
-			   const GjColumn *columns, const uint32_t *rowids, uint32_t stride, uint32_t *status)
+			   const int64_t *constants, const GjColumn *columns, const uint32_t *rowids,
+			   uint32_t stride, uint32_t *status)
 {
 	for (uint32_t t = condition->first; t < (uint32_t) condition->first + condition->n; t++)
 	{
@@ -208,7 +232,7 @@ gj_fused_terms(const GjFusedPlan *plan, const GjFusedCondition *condition,
 				return false;
 			continue;
 		}
-		if (gj_fused_value(term, columns, rowids, stride, &value, status))
+		if (gj_fused_value(term, constants, columns, rowids, stride, &value, status))
 			return false;
 		if (term->form == GJ_FUSED_RANGE ? value < term->constant || value > term->high : !value)
 			return false;

@@ -20,10 +20,10 @@ typedef enum GjNodeKind
 	GJ_NODE_CONSTANT,
 	GJ_NODE_COLUMN,
 	GJ_NODE_BINARY,				/* of columns and constants */
-	GJ_NODE_TEXT,				/* a column's bytes */
+	GJ_NODE_TEXT,				/* a column's bytes, or a constant's */
 	GJ_NODE_HASH,				/* of a column's bytes */
-	GJ_NODE_AND					/* of binary ones that cannot fail, columns, answers, ranges and equal
-								 * bytes */
+	GJ_NODE_AND					/* of binary ones that cannot fail, columns, answers, ranges and bytes
+								 * that are like others */
 } GjNodeKind;
 
 #define MAX_FACTORS 8			/* of a value */
@@ -167,32 +167,75 @@ scale_node(int64_t power, const GjNode *a, GjNode *node)
 	add_factors(GJ_OP_MUL_I, a, &factor, node);
 }
 
-/* Makes a node the bytes that an instruction loads, or their hash, or whether they are equal. */
+/* Makes a node a text: a column's bytes, or a constant. */
 static void
-bytes_node(const GjRun *run, const GjInstr *instr, const GjNode *a, const GjNode *b, GjNode *node)
+text_node(const GjRun *run, const GjInstr *instr, GjNode *node)
 {
-	const GjFusedExpr *x = &a->term[0];
-	const GjFusedExpr *y = &b->term[0];
-
-	if (instr->op == GJ_OP_LOAD_T && !(instr->imm & GJ_IS_GUARDED) && instr->n != GJ_BYTES_ARRAY)
+	if (instr->op == GJ_OP_CONST_T)
 	{
-		node->kind = GJ_NODE_TEXT;
+		if (instr->imm != 0 || instr->n > GJ_MAX_TEXT)
+			return;
+		node->term[0] = (GjFusedExpr) {.a = -1,.b = -1,
+		.constant = GJ_FUSED_TEXT(instr->arg, instr->n)};
+	}
+	else
+	{
+		if ((instr->imm & GJ_IS_GUARDED) || instr->n == GJ_BYTES_ARRAY)
+			return;
 		node->term[0] = (GjFusedExpr) {.form = GJ_FUSED_BYTES,.op = GJ_OP_HASH_T,
 		.arg = (uint8_t) instr->n,.slot_a = slot_of(run, run->types[instr->arg].source),
 		.a = (int16_t) instr->arg,.b = -1};
 	}
-	else if (instr->op == GJ_OP_HASH_T && a->kind == GJ_NODE_TEXT)
+	node->kind = GJ_NODE_TEXT;
+}
+
+/* Makes a node whether texts are equal, or not, or one is like the other; or the opposite of one. */
+static void
+bytes_node(const GjRun *run, const GjInstr *instr, const GjNode *a, const GjNode *b, GjNode *node)
+{
+	const int64_t *constants = gj_program_array(run->program, int64_t, constants);
+	GjFusedExpr x = a->term[0];
+	GjFusedExpr y = b->term[0];
+
+	if (instr->op == GJ_OP_NOT)
 	{
-		node->kind = GJ_NODE_HASH;
-		node->term[0] = *x;
+		if (a->kind != GJ_NODE_AND || a->nterms != 1 || x.form != GJ_FUSED_BYTES)
+			return;
+		x.high ^= GJ_BYTES_NOT;
 	}
-	else if (instr->op == GJ_OP_EQ_T && a->kind == GJ_NODE_TEXT && b->kind == GJ_NODE_TEXT)
+	else
 	{
-		node->kind = GJ_NODE_AND;
-		node->nterms = 1;
-		node->term[0] = (GjFusedExpr) {.form = GJ_FUSED_BYTES,.op = GJ_OP_EQ_T,.arg = x->arg,
-		.slot_a = x->slot_a,.slot_b = y->slot_a,.a = x->a,.b = y->a,.constant = y->arg};
+		if (a->kind != GJ_NODE_TEXT || b->kind != GJ_NODE_TEXT)
+			return;
+		if (x.a < 0 && instr->op != GJ_OP_LIKE)
+		{
+			x = b->term[0];
+			y = a->term[0];
+		}
+		if (x.a < 0 || (instr->op == GJ_OP_LIKE &&
+						(y.a >= 0 || gj_like_dangles((const uint8_t *) (constants + (y.constant >> 16)),
+													 (uint32_t) (y.constant & GJ_MAX_TEXT)))))
+			return;
+		x.op = instr->op == GJ_OP_LIKE ? GJ_OP_LIKE : GJ_OP_EQ_T;
+		x.slot_b = y.slot_a;
+		x.b = y.a;
+		x.constant = y.a >= 0 ? y.arg : y.constant;
+		x.high = (instr->op == GJ_OP_NE_T ? GJ_BYTES_NOT : 0) |
+			(instr->op == GJ_OP_LIKE && instr->arg != 0 ? GJ_BYTES_UTF8 : 0);
 	}
+	node->kind = GJ_NODE_AND;
+	node->nterms = 1;
+	node->term[0] = x;
+}
+
+/* Makes a node the hash of a column's bytes. */
+static void
+hash_node(const GjNode *a, GjNode *node)
+{
+	if (a->kind != GJ_NODE_TEXT || a->term[0].a < 0)
+		return;
+	node->kind = GJ_NODE_HASH;
+	node->term[0] = a->term[0];
 }
 
 /* Makes a node the answer to the question that begins with an instruction. */
@@ -364,8 +407,13 @@ follow(const GjRun *run, uint32_t e, GjNode *result)
 			and_node(&node[instr->a], &node[instr->b], &made);
 		else if (instr->op == GJ_OP_OR)
 			or_node(&node[instr->a], &node[instr->b], &made);
-		else if (instr->op == GJ_OP_LOAD_T || instr->op == GJ_OP_HASH_T || instr->op == GJ_OP_EQ_T)
+		else if (instr->op == GJ_OP_LOAD_T || instr->op == GJ_OP_CONST_T)
+			text_node(run, instr, &made);
+		else if (instr->op == GJ_OP_EQ_T || instr->op == GJ_OP_NE_T || instr->op == GJ_OP_LIKE ||
+				 instr->op == GJ_OP_NOT)
 			bytes_node(run, instr, &node[instr->a], &node[instr->b], &made);
+		else if (instr->op == GJ_OP_HASH_T)
+			hash_node(&node[instr->a], &made);
 		else if (instr->op == GJ_OP_SCALE_UP)
 			scale_node(instr->imm, &node[instr->a], &made);
 		else
