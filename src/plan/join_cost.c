@@ -574,32 +574,45 @@ may_stop_early(PlannerInfo *root, const GjJoinInfo *info)
 	return info->limit > 0 || (!info->aggregate && (root->limit_tuples >= 0 || root->tuple_fraction > 0));
 }
 
+/* What visits of cached pages add to the costs of a GpuJoin's child plans. */
+static double
+child_visits(PlannerInfo *root, const GjBuilder *builder)
+{
+	double		cost = 0;
+
+	for (int s = 0; s < builder->nsources; s++)
+		if (builder->source[s].stage == NULL && builder->source[s].path != NULL)
+			cost += gj_cost_visits(root, builder->source[s].path);
+	return cost;
+}
+
 /*
- * Makes a GpuJoin a little cheaper than PostgreSQL's plan, if it is cheaper than that with its visits
- * of cached pages (native_cost.c), or than a query as it is written (unnest.c); and dearer, if it is
- * dearer than what visits of pages in memory leave of that.  Other plans are compared with what
- * PostgreSQL says of its own, so no more is taken off or added.
+ * Compares a GpuJoin with PostgreSQL's plan, both with their visits of cached pages (native_cost.c), or
+ * with a query as it is written (unnest.c).  Other plans are compared with what PostgreSQL says of its
+ * own.  So the cheaper one is made to be so by that, too, and no more is taken off or added.
  */
 static void
 prefer_own(PlannerInfo *root, GjPath *path)
 {
 	Path	   *own = &path->cpath.path;
 	const Path *native = path->info->fallback;
-	bool		of_whole = root->parent_root == NULL && gj_builder_reads_all(path->info->builder, root);
-	double		visits;
+	double		with_visits;
+	bool		is_cheaper;
 
 	if (native == NULL || may_stop_early(root, path->info))
 		return;
-	if (of_whole && gj_written_cost > 0)
-		visits = gj_written_cost - native->total_cost;
+	if (gj_written_cost > 0 && root->parent_root == NULL &&
+		gj_builder_reads_all(path->info->builder, root))
+		with_visits = gj_written_cost;
 	else
-		visits = gj_cost_visits(root, native);
-	if (own->total_cost > native->total_cost && own->total_cost <= native->total_cost + visits)
+		with_visits = native->total_cost + gj_cost_visits(root, native);
+	is_cheaper = own->total_cost + child_visits(root, path->info->builder) <= with_visits;
+	if (is_cheaper && own->total_cost > native->total_cost)
 	{
 		own->total_cost = native->total_cost * PREFERRED_COST;
 		own->startup_cost = Min(own->startup_cost, own->total_cost);
 	}
-	else if (own->total_cost <= native->total_cost && own->total_cost > native->total_cost + visits)
+	else if (!is_cheaper && own->total_cost <= native->total_cost)
 		own->total_cost = native->total_cost / PREFERRED_COST;
 }
 

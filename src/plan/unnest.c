@@ -815,6 +815,9 @@ may_rewrite(const Query *query, int cursor_options)
 /* What a query must take at least, in times of what planning it once more takes. */
 #define PLANNING_WORTH		20
 
+/* Of PostgreSQL's cost, what visits of pages in memory leave at least: see native_cost.c. */
+#define LEAST_LEFT			0.1
+
 double		gj_written_cost;
 
 /* Plans a query, while gj_written_cost and gj_charging_visits are these. */
@@ -841,23 +844,38 @@ plan_against(double written_cost, bool charging_visits, GjPlanQuery plan, Query 
 	return statement;
 }
 
+/* The plan of the rewritten query, if it has a GpuJoin and costs less than that; or else NULL. */
+static PlannedStmt *
+plan_rewritten(double written_cost, GjPlanQuery plan, const Query *rewritten,
+			   const char *query_string, int cursor_options, ParamListInfo params)
+{
+	PlannedStmt *statement;
+
+	(void) gj_swap_parts(NIL);
+	statement = plan_against(written_cost, false, plan, copyObject((Query *) rewritten),
+							 query_string, cursor_options, params);
+	return (gj_force || statement->planTree->total_cost < written_cost) &&
+		gj_has_gpujoin(statement) ? statement : NULL;
+}
+
 PlannedStmt *
 gj_plan_unnested(Query *query, const char *query_string, int cursor_options, ParamListInfo params,
 				 GjPlanQuery plan)
 {
-	Query	   *copy;
+	Query	   *rewritten;
 	Query	   *again;
 	PlannedStmt *written;
-	PlannedStmt *unnested;
+	PlannedStmt *unnested = NULL;
 	uint64		njoins;
 	double		cost;
 	double		least;
+	bool		is_known;
 	List	   *reasons;
 
 	if (!may_rewrite(query, cursor_options))
 		return plan_against(0, false, plan, query, query_string, cursor_options, params);
-	copy = copyObject(query);
-	if (!rewrite_query(copy, NULL))
+	rewritten = copyObject(query);
+	if (!rewrite_query(rewritten, NULL))
 		return plan_against(0, false, plan, query, query_string, cursor_options, params);
 	again = copyObject(query);
 	njoins = gj_joins_searched;
@@ -871,17 +889,20 @@ gj_plan_unnested(Query *query, const char *query_string, int cursor_options, Par
 	if (!gj_force && cost < least)
 		return written;
 	reasons = gj_swap_parts(NIL);
-	/* only the cost is wanted: a subquery's is multiplied in plans that are known to the planner */
-	if (!gj_force && gj_has_index_scan(written))
+	/* it is planned once more for what its visits of pages cost, unless that makes no difference */
+	is_known = gj_force || !gj_has_index_scan(written);
+	if (is_known || cost * LEAST_LEFT >= least)
+		unnested = plan_rewritten(is_known ? cost : cost * LEAST_LEFT, plan, rewritten,
+								  query_string, cursor_options, params);
+	if (unnested == NULL && !is_known)
+	{
 		cost = plan_against(0, true, plan, again, query_string, cursor_options,
 							params)->planTree->total_cost;
-	if (gj_force || cost >= least)
-	{
-		(void) gj_swap_parts(NIL);
-		unnested = plan_against(cost, false, plan, copy, query_string, cursor_options, params);
-		if ((gj_force || unnested->planTree->total_cost < cost) && gj_has_gpujoin(unnested))
-			return unnested;
+		if (cost >= least)
+			unnested = plan_rewritten(cost, plan, rewritten, query_string, cursor_options, params);
 	}
+	if (unnested != NULL)
+		return unnested;
 	(void) gj_swap_parts(reasons);
 	return written;
 }
