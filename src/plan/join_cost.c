@@ -403,9 +403,14 @@ cost_program(PlannerInfo *root, const GjBuilder *builder, const GjDeviceInfo *de
 	bool		stays = inner_memory(builder, NULL) <= gj_device_memory(device) * INNER_SHARE;
 
 	*startup = SECONDS(start_seconds(builder));
-	*run = source_cost(root, &builder->source[0], device);
-	for (int s = 1; s < builder->nsources; s++)
-		*startup += source_cost(root, &builder->source[s], device);
+	*run = 0;
+	for (int s = 0; s < builder->nsources; s++)
+	{
+		/* a stage has its result before the first row of it is read */
+		double	   *when = s == 0 && builder->source[s].stage == NULL ? run : startup;
+
+		*when += source_cost(root, &builder->source[s], device);
+	}
 	for (int i = 0; i < builder->nsteps; i++)
 	{
 		const GjBuildStep *step = &builder->step[i];
@@ -587,8 +592,8 @@ child_visits(PlannerInfo *root, const GjBuilder *builder)
 }
 
 /*
- * Compares a GpuJoin with PostgreSQL's plan, both with their visits of cached pages (native_cost.c), or
- * with a query as it is written (unnest.c).  Other plans are compared with what PostgreSQL says of its
+ * Compares a GpuJoin with PostgreSQL's plan, both with their visits of cached pages (native_cost.c),
+ * or with a query as it is written (unnest.c).  Other plans are compared with what PostgreSQL says of its
  * own.  So the cheaper one is made to be so by that, too, and no more is taken off or added.
  */
 static void
