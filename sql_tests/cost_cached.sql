@@ -27,9 +27,9 @@ BEGIN
 END $$;
 -- PostgreSQL's plan is dear, so that all are a GpuJoin
 SET cpu_operator_cost = 1;
--- the start of a device, and a part of a page each; a table that is too short for a look costs all of its pages
+-- the start of a device, and a part of a page each, however many there are
 SELECT node, cost - 300 < 0.5 * relpages AS cheap FROM who('SELECT k, sum(v) FROM cached GROUP BY k'), pg_class WHERE relname = 'cached';
-SELECT node, cost - 300 >= relpages AS dear FROM who('SELECT k, sum(v) FROM short GROUP BY k'), pg_class WHERE relname = 'short';
+SELECT node, cost - 300 < 0.5 * relpages AS cheap FROM who('SELECT k, sum(v) FROM short GROUP BY k'), pg_class WHERE relname = 'short';
 RESET cpu_operator_cost;
 -- index lookups are cheaper than the second load, in the rewritten query that PostgreSQL would not make
 SELECT node FROM who('SELECT sum(c.v) FROM cached c JOIN tags t USING (k) WHERE t.tag = 7 AND c.v < (SELECT 0.2 * avg(v) FROM cached d WHERE d.k = t.k)');

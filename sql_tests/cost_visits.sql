@@ -41,8 +41,6 @@ SELECT who('SELECT v % 10, count(*) FROM few JOIN scattered USING (k) GROUP BY 1
 SELECT who('SELECT few.k, v FROM few JOIN scattered USING (k)');
 -- the first rows are another matter
 SELECT who('SELECT few.k, v FROM few JOIN scattered USING (k) LIMIT 10');
--- few lookups, none twice
-SELECT who('SELECT count(*), sum(v) FROM few JOIN scattered USING (k) WHERE few.k = 7');
 -- PostgreSQL would keep what it has found
 SET enable_memoize = on;
 SELECT who('SELECT count(*), sum(v) FROM few JOIN scattered ON few.n = scattered.k');

@@ -36,6 +36,7 @@ SELECT lt_same('SELECT upper(c.comment), c.arr[1] + o.total, length(o.memo || c.
 SELECT lt_same('SELECT c.name, (SELECT max(n.nname) FROM lt_n n WHERE n.k = c.k) FROM lt_o o JOIN lt_c c ON o.c = c.id WHERE o.total < 30');
 -- groups: columns that the key determines
 SELECT lt_same('SELECT c.id, c.name, c.bal, c.comment, n.nname, sum(o.total), count(*) FROM lt_c c JOIN lt_o o ON c.id = o.c JOIN lt_n n ON c.k = n.k GROUP BY c.id, c.name, c.bal, n.nname, c.comment');
+SELECT lt_same('SELECT n.nname, c.bal, c.id, c.added, count(o.o), max(o.total) FROM lt_c c LEFT JOIN lt_o o ON c.id = o.c LEFT JOIN lt_n n ON c.k = n.k GROUP BY c.id, n.nname');
 SELECT lt_same('SELECT n.nname, c.bal, c.id, c.added, count(o.o), max(o.total) FROM lt_c c LEFT JOIN lt_o o ON c.id = o.c LEFT JOIN lt_n n ON c.k = n.k GROUP BY c.id, n.nname HAVING count(*) > 2');
 SELECT lt_same('SELECT DISTINCT c.id, c.comment, n.nname FROM lt_c c JOIN lt_o o ON c.id = o.c JOIN lt_n n ON c.k = n.k');
 SELECT lt_same('SELECT c.id, c.comment, count(DISTINCT o.total) FROM lt_c c JOIN lt_o o ON c.id = o.c GROUP BY c.id');

@@ -33,6 +33,7 @@
 #define SECONDS(s)			((s) / GJ_COST_UNIT)
 
 #define START_SECONDS		3e-3	/* connect, map and touch the rings, submit */
+#define STAGE_START_SECONDS	0.5e-3	/* submit a program that reads what another one has made */
 #define PLANNING_SECONDS	0.1e-3	/* plan a query, and */
 #define JOIN_PLANNING_SECONDS 60e-6	/* find the paths of a join relation of it */
 #define PAGE_SECONDS		0.7e-6	/* find, lock and walk a page */
@@ -154,6 +155,15 @@ shareable_pages(PlannerInfo *root, GjBuilder *builder)
 	return npages;
 }
 
+double
+gj_cost_page(PlannerInfo *root, const RelOptInfo *table, Oid relid)
+{
+	double		cost;
+
+	get_tablespace_page_costs(table->reltablespace, NULL, &cost);
+	return gj_remembered(root, gj_pages_cached, relid) != 0 ? cost * CACHED_PAGE_PART : cost;
+}
+
 /* What it costs to get all pages of a relation's tables. */
 static double
 pages_cost(PlannerInfo *root, RelOptInfo *rel)
@@ -164,13 +174,9 @@ pages_cost(PlannerInfo *root, RelOptInfo *rel)
 	foreach(lc, gj_live_tables(root, rel))
 	{
 		RelOptInfo *table = root->simple_rel_array[lfirst_int(lc)];
-		Oid			relid = planner_rt_fetch(lfirst_int(lc), root)->relid;
-		double		page_cost;
 
-		get_tablespace_page_costs(table->reltablespace, NULL, &page_cost);
-		if (gj_remembered(root, gj_pages_cached, relid) != 0)
-			page_cost *= CACHED_PAGE_PART;
-		cost += table->pages * page_cost;
+		cost += table->pages *
+			gj_cost_page(root, table, planner_rt_fetch(lfirst_int(lc), root)->relid);
 	}
 	return cost;
 }
@@ -374,6 +380,19 @@ build_part(PlannerInfo *root, const GjBuildSource *source, const GjBuildStep *st
 	return is_kept ? KEPT_BUILD_PART : 1;
 }
 
+/*
+ * Seconds of starting a program.  One that reads a stage's result runs in a session that is there; the
+ * stage's cost has its start.
+ */
+static double
+start_seconds(const GjBuilder *builder)
+{
+	for (int s = 0; s < builder->nsources; s++)
+		if (builder->source[s].stage != NULL)
+			return STAGE_START_SECONDS;
+	return START_SECONDS;
+}
+
 /* Costs of loading and joining: *startup until the streamed source is read, *run after it. */
 static void
 cost_program(PlannerInfo *root, const GjBuilder *builder, const GjDeviceInfo *device,
@@ -383,10 +402,15 @@ cost_program(PlannerInfo *root, const GjBuilder *builder, const GjDeviceInfo *de
 	/* what takes much of the memory may not stay */
 	bool		stays = inner_memory(builder, NULL) <= gj_device_memory(device) * INNER_SHARE;
 
-	*startup = SECONDS(START_SECONDS);
-	*run = source_cost(root, &builder->source[0], device);
-	for (int s = 1; s < builder->nsources; s++)
-		*startup += source_cost(root, &builder->source[s], device);
+	*startup = SECONDS(start_seconds(builder));
+	*run = 0;
+	for (int s = 0; s < builder->nsources; s++)
+	{
+		/* a stage has its result before the first row of it is read */
+		double	   *when = s == 0 && builder->source[s].stage == NULL ? run : startup;
+
+		*when += source_cost(root, &builder->source[s], device);
+	}
 	for (int i = 0; i < builder->nsteps; i++)
 	{
 		const GjBuildStep *step = &builder->step[i];
@@ -555,25 +579,46 @@ may_stop_early(PlannerInfo *root, const GjJoinInfo *info)
 	return info->limit > 0 || (!info->aggregate && (root->limit_tuples >= 0 || root->tuple_fraction > 0));
 }
 
+/* What visits of cached pages add to the costs of a GpuJoin's child plans. */
+static double
+child_visits(PlannerInfo *root, const GjBuilder *builder)
+{
+	double		cost = 0;
+
+	for (int s = 0; s < builder->nsources; s++)
+		if (builder->source[s].stage == NULL && builder->source[s].path != NULL)
+			cost += gj_cost_visits(root, builder->source[s].path);
+	return cost;
+}
+
 /*
- * Makes a GpuJoin a little cheaper than PostgreSQL's plan, if it is cheaper than that with its
- * visits of cached pages (native_cost.c), or than a query as it is written (unnest.c).  Other plans
- * are compared with what PostgreSQL says of its own, so no more is taken off.
+ * Compares a GpuJoin with PostgreSQL's plan, both with their visits of cached pages (native_cost.c),
+ * or with a query as it is written (unnest.c).  Other plans are compared with what PostgreSQL says of its
+ * own.  So the cheaper one is made to be so by that, too, and no more is taken off or added.
  */
 static void
 prefer_own(PlannerInfo *root, GjPath *path)
 {
 	Path	   *own = &path->cpath.path;
 	const Path *native = path->info->fallback;
+	double		with_visits;
+	bool		is_cheaper;
 
-	if (native == NULL || own->total_cost <= native->total_cost || may_stop_early(root, path->info))
+	if (native == NULL || may_stop_early(root, path->info))
 		return;
-	if (!(own->total_cost < gj_written_cost && root->parent_root == NULL &&
-		  gj_builder_reads_all(path->info->builder, root)) &&
-		own->total_cost > native->total_cost + gj_cost_visits(root, native))
-		return;
-	own->total_cost = native->total_cost * PREFERRED_COST;
-	own->startup_cost = Min(own->startup_cost, own->total_cost);
+	if (gj_written_cost > 0 && root->parent_root == NULL &&
+		gj_builder_reads_all(path->info->builder, root))
+		with_visits = gj_written_cost;
+	else
+		with_visits = native->total_cost + gj_cost_visits(root, native);
+	is_cheaper = own->total_cost + child_visits(root, path->info->builder) <= with_visits;
+	if (is_cheaper && own->total_cost > native->total_cost)
+	{
+		own->total_cost = native->total_cost * PREFERRED_COST;
+		own->startup_cost = Min(own->startup_cost, own->total_cost);
+	}
+	else if (!is_cheaper && own->total_cost <= native->total_cost)
+		own->total_cost = native->total_cost / PREFERRED_COST;
 }
 
 void

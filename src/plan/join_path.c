@@ -43,6 +43,7 @@
 #include "plan/outer_joins.h"
 #include "plan/reasons.h"
 #include "plan/excluded.h"
+#include "plan/unnest.h"
 #include "preload.h"
 
 static join_search_hook_type prev_join_search = NULL;
@@ -443,7 +444,8 @@ gj_create_path(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJoinInf
 bool
 gj_worth_looking(const Path *native)
 {
-	return gj_force || native->total_cost >= gj_cost_least() ||
+	/* a part of a rewritten query can be cheap, and be dear in the query as it is written */
+	return gj_force || Max(native->total_cost, gj_written_cost) >= gj_cost_least() ||
 		gj_refuse("PostgreSQL's plan costs %.2f, to start a device %.2f", native->total_cost,
 				  gj_cost_least());
 }
@@ -574,6 +576,23 @@ gj_join_search(PlannerInfo *root, int levels_needed, List *initial_rels)
 	return rel;
 }
 
+bool		gj_charging_visits = false;
+
+/* Has paths of a query level cost what their visits of pages do. */
+static void
+charge_visits(PlannerInfo *root, RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		path->total_cost = Max(path->total_cost + gj_cost_visits(root, path), 0);
+		path->startup_cost = Min(path->startup_cost, path->total_cost);
+	}
+}
+
 static void
 gj_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
 					  RelOptInfo *output_rel, void *extra)
@@ -584,6 +603,8 @@ gj_create_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *in
 		gj_add_aggregate_path(root, stage, input_rel, output_rel);
 	else if (stage == UPPERREL_ORDERED)
 		gj_add_limited_path(root, input_rel, output_rel);
+	else if (stage == UPPERREL_FINAL && gj_charging_visits)
+		charge_visits(root, output_rel);
 	else
 		gj_note_never_done(root, stage);
 }

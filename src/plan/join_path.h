@@ -286,10 +286,16 @@ extern void gj_cost_join(PlannerInfo *root, GjPath *path);
 /* Seconds that one of PostgreSQL's units of cost stands for. */
 #define GJ_COST_UNIT		10e-6
 
-/* src/plan/cached_pages.c: 1 if a table, which is locked, is large and in memory, else 0. */
+/* src/plan/cached_pages.c: 1 if a table, which is locked, is in memory, else 0. */
 extern double gj_pages_cached(Oid relid);
 
-/* src/plan/native_cost.c: what PostgreSQL's cost of a plan leaves out, visits of cached pages. */
+/* Cost of a page of a table when it is loaded, which may be in memory. */
+extern double gj_cost_page(PlannerInfo *root, const RelOptInfo *table, Oid relid);
+
+/*
+ * src/plan/native_cost.c: what to add to PostgreSQL's cost of a plan for visits of cached pages; less
+ * than 0 where it charges too much for pages that are in memory.
+ */
 extern double gj_cost_visits(PlannerInfo *root, const Path *native);
 
 /* While true all tables count as resident; see src/auto_prewarm.c. */

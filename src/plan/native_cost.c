@@ -1,15 +1,19 @@
 /*
  * native_cost.c
- *	  What PostgreSQL's cost of a plan leaves out: visits of pages that are cached.
+ *	  What PostgreSQL's cost of a plan has wrong of lookups in indexes, where pages are in memory.
  *
- * A lookup in an index visits the page of each row that it finds.  PostgreSQL charges for the
- * first visit of a page alone, since the page is cached from then on.  But GpuJoin's load is
- * charged for each page as if none were cached.  Where all are, a visit in no order takes a
- * process twice as long as a page takes all loaders: 1.7 and 0.7 us (16 cores, TPC-H Q14 at scale
- * 10, November 2026).  So the same price is put on both here.
+ * PostgreSQL charges for the first visit of a page alone, as a read from a disk in no order
+ * (random_page_cost), since the page is cached from then on.  So few lookups cost too much where all
+ * pages are in memory, and lookups that come back to pages again and again cost too little.
  *
- * A table that is looked into so often that this matters is read as a whole by PostgreSQL's plan,
- * too, in no order.  So loading it is no large mistake where tables are on a disk, either.
+ * A table in memory is loaded for a part of seq_page_cost a page (cached_pages.c).  There a visit in
+ * no order takes a process twice as long as a page takes all loaders: 1.7 and 0.7 us (16 cores, TPC-H
+ * Q14 at scale 10, November 2026).  So each visit costs two such pages here, in place of what
+ * PostgreSQL charges for pages.
+ *
+ * Where a table is on a disk, visits of cached pages are added to what PostgreSQL charges.  A table
+ * that is looked into so often that this matters is read as a whole by PostgreSQL's plan, too, in no
+ * order.  So loading it is no large mistake.
  */
 #include "postgres.h"
 
@@ -19,6 +23,7 @@
 #include "nodes/pathnodes.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 #include "utils/spccache.h"
@@ -112,9 +117,98 @@ is_scattered(Oid indexrelid)
 	return sample.entries > 0 && sample.moves > sample.entries * SCATTERED_SHARE;
 }
 
+/* ---- tables in memory */
+
+/* Has PostgreSQL cost a copy of an index scan, or of a bitmap scan, for a single run. */
+static double
+cost_again(PlannerInfo *root, const Path *path)
+{
+	IndexPath	index;
+	BitmapHeapPath bitmap;
+
+	if (IsA(path, IndexPath))
+	{
+		index = *(const IndexPath *) path;
+		cost_index(&index, root, 1, path->parallel_aware);
+		return index.path.total_cost;
+	}
+	bitmap = *(const BitmapHeapPath *) path;
+	/* several indexes keep what they cost */
+	if (IsA(bitmap.bitmapqual, IndexPath))
+	{
+		index = *(const IndexPath *) bitmap.bitmapqual;
+		cost_index(&index, root, 1, false);
+		bitmap.bitmapqual = &index.path;
+	}
+	cost_bitmap_heap_scan(&bitmap.path, root, path->parent, path->param_info, bitmap.bitmapqual, 1);
+	return bitmap.path.total_cost;
+}
+
+/* What PostgreSQL charges one run of a scan for pages. */
+static double
+charged_for_pages(PlannerInfo *root, const Path *path)
+{
+	double		random = random_page_cost;
+	double		seq = seq_page_cost;
+	double		rest;
+
+	random_page_cost = seq_page_cost = 0;
+	PG_TRY();
+	{
+		rest = cost_again(root, path);
+	}
+	PG_FINALLY();
+	{
+		random_page_cost = random;
+		seq_page_cost = seq;
+	}
+	PG_END_TRY();
+	return Max(path->total_cost - rest, 0);
+}
+
+/* Pages that one run of a scan visits, of the table and leaves of the index. */
+static double
+pages_visited(PlannerInfo *root, const Path *path)
+{
+	const RelOptInfo *rel = path->parent;
+	const IndexOptInfo *index;
+	double		found;
+	double		leaves;
+	double		index_cost;
+
+	if (IsA(path, BitmapHeapPath))
+		return compute_bitmap_pages(root, path->parent, ((const BitmapHeapPath *) path)->bitmapqual, 1,
+									&index_cost, NULL);
+	index = ((const IndexPath *) path)->indexinfo;
+	found = clamp_row_est(((const IndexPath *) path)->indexselectivity * rel->tuples);
+	leaves = 1 + found * index->pages / Max(index->tuples, 1);
+	if (path->pathtype == T_IndexOnlyScan)
+		return leaves + found * (1 - rel->allvisfrac);
+	if (index->relam == BTREE_AM_OID && gj_remembered(root, is_scattered, index->indexoid) == 0)
+		return leaves + Min(found, 1 + found * rel->pages / Max(rel->tuples, 1));
+	return leaves + found;
+}
+
+/*
+ * What the visits of a table in memory cost in each process, less what PostgreSQL charges for pages;
+ * loops: runs of the scan.
+ */
+static double
+scan_in_memory(const GjVisits *visits, const Path *path, Oid relid, double loops)
+{
+	double		visited = pages_visited(visits->root, path);
+
+	if (path->parallel_aware)
+		visited /= visits->processes;
+	return loops * (visited * VISIT_PAGES * gj_cost_page(visits->root, path->parent, relid) -
+					charged_for_pages(visits->root, path));
+}
+
+/* ---- tables that may not be */
+
 /* Cost of the visits of cached pages by `loops` runs of an index scan in each process. */
 static double
-index_visits(const GjVisits *visits, const IndexPath *path, double loops)
+index_on_disk(const GjVisits *visits, const IndexPath *path, double loops)
 {
 	const RelOptInfo *rel = path->path.parent;
 	const IndexOptInfo *index = path->indexinfo;
@@ -132,6 +226,19 @@ index_visits(const GjVisits *visits, const IndexPath *path, double loops)
 	return Max(all, 0) / visits->processes * page_cost * VISIT_PAGES;
 }
 
+/* The same of a scan of a table, wherever its pages are. */
+static double
+scan_visits(const GjVisits *visits, const Path *path, double loops)
+{
+	Oid			relid = planner_rt_fetch(path->parent->relid, visits->root)->relid;
+	bool		exists = IsA(path, BitmapHeapPath) ||
+		!((const IndexPath *) path)->indexinfo->hypothetical;
+
+	if (exists && gj_remembered(visits->root, gj_pages_cached, relid) != 0)
+		return scan_in_memory(visits, path, relid, loops);
+	return IsA(path, IndexPath) ? index_on_disk(visits, (const IndexPath *) path, loops) : 0;
+}
+
 /* How many processes run what is below a Gather. */
 static double
 gathered(int nworkers)
@@ -139,6 +246,21 @@ gathered(int nworkers)
 	double		leader = parallel_leader_participation ? 1 - 0.3 * nworkers : 0;
 
 	return nworkers + Max(leader, 0);
+}
+
+/*
+ * How often a nested loop runs its inner side, in runs to the end: those of semi and anti joins end
+ * with the first row that matches, and are charged for so much.
+ */
+static double
+inner_runs(const JoinPath *join)
+{
+	double		rows = join->outerjoinpath->rows;
+	double		all = rows * join->innerjoinpath->total_cost;
+
+	if ((join->jointype != JOIN_SEMI && join->jointype != JOIN_ANTI) || all <= 0)
+		return rows;
+	return rows * Min(Max(join->path.total_cost - join->outerjoinpath->total_cost, 0) / all, 1);
 }
 
 static double
@@ -149,13 +271,14 @@ path_visits(GjVisits visits, const Path *path, double loops)
 	switch (nodeTag(path))
 	{
 		case T_IndexPath:
-			return index_visits(&visits, (const IndexPath *) path, loops);
+		case T_BitmapHeapPath:
+			return scan_visits(&visits, path, loops);
 		case T_NestPath:
 			{
 				const JoinPath *join = (const JoinPath *) path;
 
 				return path_visits(visits, join->outerjoinpath, loops) +
-					path_visits(visits, join->innerjoinpath, loops * join->outerjoinpath->rows);
+					path_visits(visits, join->innerjoinpath, loops * inner_runs(join));
 			}
 		case T_HashPath:
 		case T_MergePath:

@@ -59,6 +59,19 @@ is_foreign(const Plan *plan)
 		scan->methods != &gj_join_scan_methods && scan->methods != &gj_set_scan_methods;
 }
 
+static bool
+is_index_scan(const Plan *plan)
+{
+	return IsA(plan, IndexScan) || IsA(plan, IndexOnlyScan) || IsA(plan, BitmapHeapScan);
+}
+
+bool
+gj_has_index_scan(const PlannedStmt *statement)
+{
+	return some_node(statement->planTree, is_index_scan) ||
+		any_plan(statement->subplans, is_index_scan);
+}
+
 bool
 gj_has_gpujoin(const PlannedStmt *statement)
 {

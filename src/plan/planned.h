@@ -10,6 +10,9 @@
 /* True if a GpuJoin is in a plan. */
 extern bool gj_has_gpujoin(const PlannedStmt *statement);
 
+/* True if PostgreSQL looks into an index in a plan. */
+extern bool gj_has_index_scan(const PlannedStmt *statement);
+
 /*
  * True if another planner than PostgreSQL's has planned the query, or a part of it, as Citus does
  * with queries of distributed tables.

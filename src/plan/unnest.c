@@ -815,58 +815,93 @@ may_rewrite(const Query *query, int cursor_options)
 /* What a query must take at least, in times of what planning it once more takes. */
 #define PLANNING_WORTH		20
 
+/* Of PostgreSQL's cost, what visits of pages in memory leave at least: see native_cost.c. */
+#define LEAST_LEFT			0.1
+
 double		gj_written_cost;
 
-/* Plans a query, while gj_written_cost is what it is. */
+/* Plans a query, while gj_written_cost and gj_charging_visits are these. */
 static PlannedStmt *
-plan_against(double written_cost, GjPlanQuery plan, Query *query, const char *query_string,
-			 int cursor_options, ParamListInfo params)
+plan_against(double written_cost, bool charging_visits, GjPlanQuery plan, Query *query,
+			 const char *query_string, int cursor_options, ParamListInfo params)
 {
-	double		saved = gj_written_cost;
+	double		saved_cost = gj_written_cost;
+	bool		saved_charging = gj_charging_visits;
 	PlannedStmt *statement;
 
 	gj_written_cost = written_cost;
+	gj_charging_visits = charging_visits;
 	PG_TRY();
 	{
 		statement = plan(query, query_string, cursor_options, params);
 	}
 	PG_FINALLY();
 	{
-		gj_written_cost = saved;
+		gj_written_cost = saved_cost;
+		gj_charging_visits = saved_charging;
 	}
 	PG_END_TRY();
 	return statement;
+}
+
+/* The plan of the rewritten query, if it has a GpuJoin and costs less than that; or else NULL. */
+static PlannedStmt *
+plan_rewritten(double written_cost, GjPlanQuery plan, const Query *rewritten,
+			   const char *query_string, int cursor_options, ParamListInfo params)
+{
+	PlannedStmt *statement;
+
+	(void) gj_swap_parts(NIL);
+	statement = plan_against(written_cost, false, plan, copyObject((Query *) rewritten),
+							 query_string, cursor_options, params);
+	return (gj_force || statement->planTree->total_cost < written_cost) &&
+		gj_has_gpujoin(statement) ? statement : NULL;
 }
 
 PlannedStmt *
 gj_plan_unnested(Query *query, const char *query_string, int cursor_options, ParamListInfo params,
 				 GjPlanQuery plan)
 {
-	Query	   *copy;
+	Query	   *rewritten;
+	Query	   *again;
 	PlannedStmt *written;
-	PlannedStmt *unnested;
+	PlannedStmt *unnested = NULL;
 	uint64		njoins;
+	double		cost;
+	double		least;
+	bool		is_known;
 	List	   *reasons;
 
 	if (!may_rewrite(query, cursor_options))
-		return plan_against(0, plan, query, query_string, cursor_options, params);
-	copy = copyObject(query);
-	if (!rewrite_query(copy, NULL))
-		return plan_against(0, plan, query, query_string, cursor_options, params);
+		return plan_against(0, false, plan, query, query_string, cursor_options, params);
+	rewritten = copyObject(query);
+	if (!rewrite_query(rewritten, NULL))
+		return plan_against(0, false, plan, query, query_string, cursor_options, params);
+	again = copyObject(query);
 	njoins = gj_joins_searched;
-	written = plan_against(0, plan, query, query_string, cursor_options, params);
+	written = plan_against(0, false, plan, query, query_string, cursor_options, params);
 	njoins = gj_joins_searched - njoins;
 	/* the other planner has its own ways with subqueries */
 	if (gj_by_other_planner(written))
 		return written;
-	if (!gj_force &&
-		written->planTree->total_cost < gj_cost_least() + PLANNING_WORTH * gj_cost_planning(njoins))
+	cost = written->planTree->total_cost;
+	least = gj_cost_least() + PLANNING_WORTH * gj_cost_planning(njoins);
+	if (!gj_force && cost < least)
 		return written;
 	reasons = gj_swap_parts(NIL);
-	unnested = plan_against(written->planTree->total_cost, plan, copy, query_string, cursor_options,
-							params);
-	if ((gj_force || unnested->planTree->total_cost < written->planTree->total_cost) &&
-		gj_has_gpujoin(unnested))
+	/* it is planned once more for what its visits of pages cost, unless that makes no difference */
+	is_known = gj_force || !gj_has_index_scan(written);
+	if (is_known || cost * LEAST_LEFT >= least)
+		unnested = plan_rewritten(is_known ? cost : cost * LEAST_LEFT, plan, rewritten,
+								  query_string, cursor_options, params);
+	if (unnested == NULL && !is_known)
+	{
+		cost = plan_against(0, true, plan, again, query_string, cursor_options,
+							params)->planTree->total_cost;
+		if (cost >= least)
+			unnested = plan_rewritten(cost, plan, rewritten, query_string, cursor_options, params);
+	}
+	if (unnested != NULL)
 		return unnested;
 	(void) gj_swap_parts(reasons);
 	return written;

@@ -13,8 +13,14 @@
 typedef PlannedStmt *(*GjPlanQuery) (Query *query, const char *query_string, int cursor_options,
 									 ParamListInfo params);
 
-/* While a query is planned that was rewritten: what the plan of the query as it is written costs. */
+/*
+ * While a query is planned that was rewritten: what the plan of the query as it is written costs, with
+ * what is to be added for visits of cached pages (native_cost.c).  Else 0.
+ */
 extern double gj_written_cost;
+
+/* While true, the plan of each query level costs what its visits of cached pages do, too. */
+extern bool gj_charging_visits;
 
 /*
  * Plans a query, and the same one with its correlated subqueries as joins.  The plan of the latter
