@@ -169,6 +169,21 @@ SELECT unnested('SELECT ok FROM o WHERE ok < 40 AND ck > ALL (SELECT a FROM nn W
 SELECT unnested('SELECT ok FROM o WHERE big > ALL (SELECT 1000 / (n - 500) FROM li WHERE n < 500)');
 SELECT unnested('SELECT ok FROM o WHERE ok < 40 AND 100 / (ok + 1) > ANY (SELECT a FROM nn)');
 
+-- conditions over what is joined see no rows that nobody asks for, not even where a strict one is beside them
+INSERT INTO li VALUES (9999, 99, 0, 0, 's', 0);
+INSERT INTO p SELECT i, 'none ' || i, 0 FROM generate_series(60, 70) i;
+CREATE UNIQUE INDEX ON p (pk);
+SELECT unnested('SELECT ok FROM o WHERE 100 / (SELECT max(n) + 0.0 FROM li WHERE li.pk = o.ck) < 0.2');
+SELECT unnested('SELECT ok FROM o WHERE 100 / (SELECT max(n) FROM li WHERE li.pk = o.ck) = 0 AND (SELECT max(n) FROM li WHERE li.pk = o.ck) > 9');
+SELECT unnested('SELECT ok FROM o, LATERAL (SELECT max(n) m FROM li WHERE li.pk = o.ck) x WHERE 100 / m = 0 AND m > 9');
+SELECT unnested('SELECT ok FROM o, LATERAL (SELECT st, max(n) m FROM li WHERE li.pk = o.ck AND n > 500 GROUP BY st) x WHERE ok < 90 AND 100 / m = 0');
+SELECT unnested('SELECT ok FROM (SELECT ok, (SELECT max(n) FROM li WHERE li.pk = o.ck) m FROM o) x WHERE 100 / m = 0');
+SELECT unnested('SELECT ok FROM o WHERE ck NOT IN (0, 4, 60, 61, 62, 63, 64, 65, 66, 67, 68, 69, 70) AND 100 / (SELECT k FROM p WHERE p.pk = o.ck) > 2 AND (SELECT k FROM p WHERE p.pk = o.ck) > 0');
+SELECT unnested('SELECT p.pk, q FROM p LEFT JOIN (SELECT ok, 100000 / (SELECT max(n) FROM li WHERE li.pk = o.ck) q FROM o WHERE (SELECT max(n) FROM li WHERE li.pk = o.ck) > 9) y ON y.ok = p.pk');
+SELECT unnested('SELECT ok FROM o WHERE ok / 2 < 99 AND ((EXISTS (SELECT FROM li WHERE li.ok = o.ok AND q < 9)) IS TRUE OR ck IN (SELECT pk FROM li WHERE n < 9))');
+DELETE FROM p WHERE name LIKE 'none%';
+DROP INDEX p_pk_idx;
+
 -- off, prepared, changed
 SET gpujoin.unnest = off;
 SELECT unnested('SELECT ok FROM o WHERE price < 20 OR EXISTS (SELECT FROM li WHERE li.ok = o.ok AND li.pk < 20)');

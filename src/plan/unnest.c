@@ -30,7 +30,9 @@
  * Both are planned, and the costs decide.  Only a GpuJoin is worth other joins than the query has: so
  * in the rewritten one it has to be cheaper than the query as it is written, and not than
  * PostgreSQL's plan for the rewritten one.  Groups that nobody asks for are computed, too, so nothing
- * is rewritten that could raise an error in them.
+ * is rewritten that could raise an error in them.  Where other expressions could, their values are
+ * CASE WHEN s.found THEN s.avg END: then PostgreSQL makes no inner join of the left one, and computes
+ * nothing over s ahead of it.
  *
  * The rewriting of scalar aggregates is that of Kim, "On Optimizing an SQL-like Nested Query"
  * (1982), with the outer join of Ganski and Wong (1987).

@@ -484,16 +484,39 @@ gj_is_null_without_rows(const TargetEntry *value)
 }
 
 /* A column of groups that are joined; where there is no group, the value of its aggregates of no rows. */
-Node *
-gj_value_of_group(Index rti, Index join, const TargetEntry *value, const TargetEntry *found)
+/*
+ * An expression that can fail would be evaluated for rows that nobody asks for if PostgreSQL made an
+ * inner join of the left one, and then had conditions checked ahead of it.
+ */
+bool
+gj_needs_left_join(const GjUnnest *cxt)
 {
-	CaseWhen   *when;
+	const GjAround *here = cxt->here;
 
-	if (gj_is_null_without_rows(value))
-		return (Node *) joined_column(rti, join, value);
-	when = gj_make_when((Expr *) joined_column(rti, join, found),
-						(Expr *) joined_column(rti, join, value));
-	return (Node *) gj_make_case(list_make1(when), (Expr *) value_without_rows(value));
+	for (; here->outer != NULL; here = here->outer)
+		/* what is selected in a subquery may be computed far below it */
+		if (gj_is_plain_query(here->query) && gj_expression_can_fail((Node *) here->query->targetList))
+			return true;
+	return gj_conditions_can_fail((Query *) here->query);
+}
+
+/* CASE WHEN condition THEN value ELSE otherwise END: it may be true without a row of the value. */
+static Node *
+value_if(Expr *condition, Expr *value, Expr *otherwise)
+{
+	return (Node *) gj_make_case(list_make1(gj_make_when(condition, value)), otherwise);
+}
+
+Node *
+gj_value_of_group(const GjUnnest *cxt, Index rti, Index join, const TargetEntry *value,
+				  const TargetEntry *found)
+{
+	Expr	   *result = (Expr *) joined_column(rti, join, value);
+
+	if (gj_is_null_without_rows(value) && !gj_needs_left_join(cxt))
+		return (Node *) result;
+	return value_if((Expr *) joined_column(rti, join, found), result,
+					(Expr *) value_without_rows(value));
 }
 
 /* Makes columns of all that a subquery computes. */
@@ -578,7 +601,14 @@ gj_join_aggregate(GjUnnest *cxt, const SubLink *sublink)
 	keys = gj_add_keys(sub, ties);
 	found = gj_add_found(sub);
 	join = join_groups(cxt, sub, &rti, ties, keys);
-	return remember(cxt, sublink, gj_value_of_group(rti, join, linitial(sub->targetList), found));
+	return remember(cxt, sublink, gj_value_of_group(cxt, rti, join, linitial(sub->targetList), found));
+}
+
+/* True where the join has found a row: a key that equals something is not NULL. */
+static Expr *
+has_row(Index rti, Index join, const List *keys)
+{
+	return gj_make_null_test((Expr *) joined_column(rti, join, linitial(keys)), IS_NOT_NULL);
 }
 
 Node *
@@ -606,7 +636,10 @@ gj_join_lookup(GjUnnest *cxt, const SubLink *sublink)
 	foreach(lc, ties)
 		keys = lappend(keys, add_target(sub, ((GjTie *) lfirst(lc))->inner, "key"));
 	join = join_groups(cxt, sub, &rti, ties, keys);
-	return remember(cxt, sublink, (Node *) joined_column(rti, join, linitial(sub->targetList)));
+	value = (Node *) joined_column(rti, join, linitial(sub->targetList));
+	if (gj_needs_left_join(cxt))
+		value = value_if(has_row(rti, join, keys), (Expr *) value, NULL);
+	return remember(cxt, sublink, value);
 }
 
 /* True if a limit of rows leaves the first one. */
@@ -656,7 +689,9 @@ gj_join_exists(GjUnnest *cxt, const SubLink *sublink)
 		return NULL;
 	keys = gj_add_keys(sub, ties);
 	join = join_groups(cxt, sub, &rti, ties, keys);
-	/* a key that equals something is not NULL */
-	value = (Node *) gj_make_null_test((Expr *) joined_column(rti, join, linitial(keys)), IS_NOT_NULL);
+	value = (Node *) has_row(rti, join, keys);
+	if (gj_needs_left_join(cxt))
+		value = value_if((Expr *) value, (Expr *) makeBoolConst(true, false),
+						 (Expr *) makeBoolConst(false, false));
 	return remember(cxt, sublink, value);
 }

@@ -70,7 +70,11 @@ extern JoinExpr *gj_make_left_join(List *left, Index subquery, List *conditions,
  * A column of groups that are joined; where there is no group, the value of its aggregates of no
  * rows.
  */
-extern Node *gj_value_of_group(Index rti, Index join, const TargetEntry *value, const TargetEntry *found);
+extern Node *gj_value_of_group(const GjUnnest *cxt, Index rti, Index join, const TargetEntry *value,
+							   const TargetEntry *found);
+
+/* True if what is joined must stay a left join: expressions over its columns can fail. */
+extern bool gj_needs_left_join(const GjUnnest *cxt);
 
 /* Makes a subquery group by the inner sides of ties; the columns that these are. */
 extern List *gj_add_keys(Query *sub, const List *ties);

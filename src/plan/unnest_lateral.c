@@ -161,7 +161,7 @@ join_lateral_aggregate(GjUnnest *cxt, Index rti, List *left, bool nullable)
 	rte->joinaliasvars = NIL;
 	for (int i = 0; i < ncolumns; i++)
 		rte->joinaliasvars = lappend(rte->joinaliasvars,
-									 gj_value_of_group(groups, rti, list_nth(sub->targetList, i), found));
+									 gj_value_of_group(cxt, groups, rti, list_nth(sub->targetList, i), found));
 	cxt->changed = true;
 	return gj_make_left_join(left, groups, gj_tie_conditions(groups, ties, keys), rti);
 }
@@ -190,7 +190,7 @@ join_lateral_groups(GjUnnest *cxt, Index rti, List *left)
 	List	   *ties,
 			   *keys;
 
-	if (!is_grouped(sub, cxt->here) || is_read_whole(cxt->query, rti))
+	if (!is_grouped(sub, cxt->here) || is_read_whole(cxt->query, rti) || gj_needs_left_join(cxt))
 		return NIL;
 	sub = copyObject(sub);
 	if (!gj_take_ties(cxt, sub, &ties) || !reads_only(ties, left))
