@@ -137,7 +137,6 @@ without_rows(Node *node, void *context)
 	return expression_tree_mutator(node, without_rows, context);
 }
 
-/* Adds a subquery to the query's range table; its number. */
 Index
 gj_add_subquery(Query *query, Query *subquery)
 {
@@ -156,7 +155,6 @@ gj_add_subquery(Query *query, Query *subquery)
 	return list_length(query->rtable);
 }
 
-/* LEFT JOIN of what is left of it, a list of parts of FROM, and a subquery. */
 JoinExpr *
 gj_make_left_join(List *left, Index subquery, List *conditions, Index join_rti)
 {
@@ -285,7 +283,6 @@ split_conditions(Query *sub, List **ties, List **others)
 	return *ties != NIL && !reads;
 }
 
-/* True for a query that is one row of aggregates, all of whose groups may be computed. */
 bool
 gj_is_aggregate(Query *sub, const GjAround *around)
 {
@@ -452,10 +449,6 @@ restrict_groups(const GjUnnest *cxt, Query *sub, List *ties)
 
 /* ---- left joins with groups */
 
-/*
- * Takes the conditions that tie it off a subquery; its groups by the inner sides are what it is then.
- * False, and nothing is changed, if anything else ties it.
- */
 bool
 gj_take_ties(const GjUnnest *cxt, Query *sub, List **ties)
 {
@@ -483,7 +476,6 @@ gj_is_null_without_rows(const TargetEntry *value)
 	return IsA(none, Const) && ((Const *) none)->constisnull;
 }
 
-/* A column of groups that are joined; where there is no group, the value of its aggregates of no rows. */
 /*
  * An expression that can fail would be evaluated for rows that nobody asks for if PostgreSQL made an
  * inner join of the left one, and then had conditions checked ahead of it.
@@ -500,7 +492,7 @@ gj_needs_left_join(const GjUnnest *cxt)
 	return gj_conditions_can_fail((Query *) here->query);
 }
 
-/* CASE WHEN condition THEN value ELSE otherwise END: it may be true without a row of the value. */
+/* CASE WHEN condition THEN value ELSE otherwise END: no left join becomes an inner one by it. */
 static Node *
 value_if(Expr *condition, Expr *value, Expr *otherwise)
 {
@@ -519,7 +511,6 @@ gj_value_of_group(const GjUnnest *cxt, Index rti, Index join, const TargetEntry 
 					(Expr *) value_without_rows(value));
 }
 
-/* Makes columns of all that a subquery computes. */
 void
 gj_show_columns(Query *sub)
 {
