@@ -1,6 +1,6 @@
 # Random queries over subqueries, for scripts/random_queries.pl, whose functions it uses: groups and
 # distinct rows joined with others, aggregates of them, IN and EXISTS over them, NOT IN, correlated
-# aggregates, CTEs, first rows in a total order.
+# aggregates, EXISTS, ANY and ALL in expressions, LATERAL, CTEs, first rows in a total order.
 #
 # Their tables s0 to s4 are small, for PostgreSQL runs correlated subqueries row by row.  What is
 # selected does not depend on which of equal values a group shows: -0 and 0, 1.0 and 1.00.
@@ -35,6 +35,7 @@ sub subquery_tables
 		print "DROP TABLE IF EXISTS $table->{name};\nCREATE TABLE $table->{name} (id int, $definitions);\nINSERT INTO $table->{name} SELECT i, ",
 		  join(', ', map { $_->{e} } @values), "\n  FROM (SELECT i, ", join(', ', map { $_->{r} } @values), " FROM generate_series(1, $table->{rows}) i) r;\n";
 		print "CREATE INDEX ON $table->{name} (", pick(qw(i4 t d n)), ");\n" if chance(50);
+		print "CREATE UNIQUE INDEX ON $table->{name} (id);\n" if chance(70);
 		print "VACUUM ANALYZE $table->{name};\n" if chance(80);
 	}
 }
@@ -65,7 +66,9 @@ sub column_condition
 	my $c = pick(@from);
 	return "$c->{name} IS " . pick('', 'NOT ') . 'NULL' if chance(15);
 	return '(' . column_condition(@from) . pick(' AND ', ' OR ', ' OR ') . column_condition(@from) . ')' if chance(15);
-	return "$c->{name} " . pick('=', '<', '>', '<=', '>=', '<>', '<>') . ' ' . class_constant($c->{class});
+	# an addition can fail, for all that the planner knows
+	my $more = $c->{class} eq 'int' && chance(3) ? ' + 1' : '';
+	return "$c->{name}$more " . pick('=', '<', '>', '<=', '>=', '<>', '<>') . ' ' . class_constant($c->{class});
 }
 
 # Equality of a column of each side; '' if they have no class in common.
@@ -166,11 +169,12 @@ sub ties_of
 	return @ties;
 }
 
-sub correlated_aggregate
+# A correlated scalar aggregate: expression, class; '' if there is nothing to tie.
+sub scalar_aggregate
 {
 	my ($outer, $depth) = @_;
 	my $inner = chance(15) ? grouped(0, 300) : small_table($depth > 0 ? 1500 : 30);
-	my @ties = ties_of($outer, $inner) or return 'true';
+	my @ties = ties_of($outer, $inner) or return '';
 	my ($text, @all) = ($inner->{text}, @{ $inner->{columns} });
 	if (chance(20))
 	{
@@ -180,16 +184,119 @@ sub correlated_aggregate
 	}
 	push @ties, column_condition(@all) if chance(30);
 	push @ties, correlated_aggregate($inner->{columns}, 0) if $depth > 0 && $inner->{rows} <= 30 && chance(25);
+	my ($value, $class) = only_aggregate(@all);
+	return ("(SELECT $value FROM $text WHERE " . join(' AND ', @ties) . ')', $class);
+}
+
+# A value of the row with some id: expression, class; '' if there is nothing to look for.
+sub looked_up
+{
+	my ($outer) = @_;
+	my $inner = small_table(1500);
+	my @ids = grep { $_->{class} eq 'int' } @$outer or return '';
+	my $value = pick(@{ $inner->{columns} });
+	my @where = pick("$inner->{alias}.id = ", "$inner->{alias}.id = ", "$inner->{alias}.id = 1 + ") . pick(@ids)->{name};
+	push @where, column_condition(@{ $inner->{columns} }) if chance(30);
+	push @where, ties_of($outer, $inner) if chance(10);
+	return ("(SELECT $value->{name} FROM $inner->{text} WHERE " . join(' AND ', @where) . ')', $value->{class});
+}
+
+# Of many rows, a constant alone is an error.
+sub only_aggregate
+{
 	my ($value, $class);
-	# of many rows, a constant alone is an error
-	do { ($value, $class) = computed_aggregate(@all); } until $value =~ /\b(count|sum|avg|min|max)\(/;
-	my $scalar = "(SELECT $value FROM $text WHERE " . join(' AND ', @ties) . ')';
+	do { ($value, $class) = computed_aggregate(@_); } until $value =~ /\b(count|sum|avg|min|max)\(/;
+	return ($value, $class);
+}
+
+sub correlated_aggregate
+{
+	my ($outer, $depth) = @_;
+	my ($scalar, $class) = chance(15) ? looked_up($outer) : scalar_aggregate($outer, $depth);
+	return 'true' unless $scalar;
 	my @same = grep { $_->{class} eq $class || ($_->{class} =~ /int|num|calc|loose/ && $class =~ /int|num|calc|loose/) } @$outer;
 	return "$scalar IS " . pick('', 'NOT ') . 'NULL' if chance(15) || !@same;
 	my $x = chance(30) ? class_constant($class) : pick(@same)->{name};
 	$scalar = "coalesce($scalar, " . pick(0, -1, 5) . ')' if $class =~ /int|num|calc|loose/ && chance(20);
 	my $condition = "$x " . pick('=', '<', '>', '<=', '>=', '<>') . " $scalar";
 	return chance(25) ? '(' . column_condition(@$outer) . " OR $condition)" : $condition;
+}
+
+# EXISTS, correlated.
+sub exists_value
+{
+	my ($outer, $most) = @_;
+	my $inner = chance(10) ? grouped(0, 30) : small_table($most);
+	my @ties = ties_of($outer, $inner) or return 'false';
+	push @ties, column_condition(@{ $inner->{columns} }) if chance(40);
+	push @ties, exists_value($inner->{columns}, 30) if $most <= 300 && chance(10);
+	return pick('EXISTS', 'EXISTS', 'NOT EXISTS') . " (SELECT FROM $inner->{text} WHERE " . join(' AND ', @ties) . (chance(5) ? ' LIMIT 1' : '') . ')';
+}
+
+# A comparison with any, or all, rows of a subquery.  IN is one; some are correlated.
+sub quantified
+{
+	my ($outer, $most) = @_;
+	my $inner = chance(10) ? grouped(1, 300) : small_table($most);
+	my $equality = equality($outer, $inner->{columns}) or return 'true';
+	my %outer = map { $_->{name} => $_ } @$outer;
+	my ($x, $y) = $equality =~ /(\S+) = (\S+)/;
+	($x, $y) = ($y, $x) unless $outer{$x};
+	my @where = map { column_condition(@{ $inner->{columns} }) } 1 .. pick(0, 0, 1, 1, 2);
+	push @where, "$y IS NOT NULL" if chance(40);
+	push @where, 'false' if chance(8);
+	push @where, ties_of($outer, $inner) if $inner->{rows} <= 300 && chance(15);
+	my $of = chance(40) ? pick('IN', 'NOT IN') : pick('<', '>', '<=', '>=', '>', '=', '<>') . ' ' . pick('ALL', 'ANY');
+	my $value = "$x $of (SELECT $y FROM $inner->{text}" . (@where ? ' WHERE ' . join(' AND ', @where) : '') . ')';
+	return chance(15) ? "NOT ($value)" : $value;
+}
+
+# A boolean expression over subqueries: false, true or NULL.
+sub boolean_value
+{
+	my ($outer, $most) = @_;
+	my $value = chance(60) ? exists_value($outer, $most) : quantified($outer, $most);
+	my $n = rand 100;
+	return $n < 30 ? $value : $n < 50 ? '(' . column_condition(@$outer) . " OR $value)" : $n < 60 ? "(NOT $value AND " . column_condition(@$outer) . ')'
+	  : $n < 80 ? "CASE WHEN $value THEN " . column_condition(@$outer) . (chance(50) ? ' ELSE ' . column_condition(@$outer) : '') . ' END'
+	  : $n < 90 ? "(($value) IS " . pick('NULL', 'TRUE', 'NOT FALSE') . ')' : "(($value) = (" . column_condition(@$outer) . '))';
+}
+
+# Expressions over subqueries, as columns of a query.
+sub subquery_columns
+{
+	my ($outer, $most) = @_;
+	my @columns;
+	foreach (1 .. pick(1, 1, 2))
+	{
+		my ($name, $class) = chance(50) ? (boolean_value($outer, $most), 'bool') : chance(30) ? looked_up($outer) : scalar_aggregate($outer, $most > 30);
+		push @columns, { name => $class eq 'bool' ? "($name)" : $name, class => $class eq 'calc' ? 'loose' : $class } if $name;
+	}
+	return @columns;
+}
+
+# A LATERAL subquery of aggregates or groups, to be joined.
+sub lateral
+{
+	my ($outer, $most) = @_;
+	my $alias = 'l' . $aliases++;
+	my $inner = chance(15) ? grouped(0, 30) : small_table($most);
+	my @ties = ties_of($outer, $inner) or return;
+	my @all = @{ $inner->{columns} };
+	push @ties, column_condition(@all) if chance(40);
+	my @out = map { [ only_aggregate(@all) ] } 1 .. pick(1, 2, 3);
+	my $groups = '';
+	if (chance(30))
+	{
+		my $k = pick(@all);
+		push @out, [ $k->{name}, $k->{class} eq 'calc' ? 'loose' : $k->{class} ];
+		$groups = " GROUP BY $k->{name}" . (chance(25) ? ' HAVING count(*) > 1' : '');
+	}
+	my @columns = map { { name => "$alias.o$_", class => $out[$_][1] } } 0 .. $#out;
+	my $text = 'LATERAL (SELECT ' . join(', ', map { "$out[$_][0] o$_" } 0 .. $#out) . " FROM $inner->{text} WHERE " . join(' AND ', @ties) . "$groups) $alias";
+	my $on = chance(30) ? column_condition(@$outer, @columns) : 'true';
+	return { text => "\n  CROSS JOIN $text", columns => \@columns } if chance(40);
+	return { text => "\n  " . pick('JOIN', 'LEFT JOIN') . " $text ON $on", columns => \@columns };
 }
 
 sub not_in
@@ -229,6 +336,7 @@ sub displayed
 sub select_of
 {
 	my ($from, $where, $rows, @all) = @_;
+	push @all, map { ($_, $_, $_) } subquery_columns(\@all, $rows > 2000 ? 30 : 300) if $rows <= 2e4 && chance(25);
 	my $text = "\nFROM $from" . (@$where ? "\nWHERE " . join(' AND ', @$where) : '');
 	if ($rows > 5e4 || chance(40))
 	{
@@ -270,13 +378,28 @@ sub filtered_by_subqueries
 {
 	my $first = chance(15) ? grouped(1, 300) : small_table(300);
 	my ($text, $rows, @all) = ($first->{text}, $first->{rows}, @{ $first->{columns} });
-	if (chance(25))
+	foreach (1 .. pick(0, 0, 0, 1))
 	{
 		my $other = small_table(30);
 		my $on = equality(\@all, $other->{columns});
 		if ($on) { $text .= "\n  " . pick('JOIN', 'JOIN', 'LEFT JOIN', 'RIGHT JOIN') . " $other->{text} ON $on"; push @all, @{ $other->{columns} }; }
 	}
-	my @where = map { my $n = rand 100; $n < 50 ? correlated_aggregate(\@all, 1) : $n < 75 ? not_in(\@all) : grouped_condition(\@all) } 1 .. pick(1, 1, 1, 2);
+	foreach (1 .. pick(0, 0, 0, 1, 1, 2))
+	{
+		my $lateral = lateral(\@all, 300) or next;
+		$text .= $lateral->{text};
+		push @all, @{ $lateral->{columns} };
+		next if chance(75);
+		my $other = small_table(30);
+		my $on = equality($lateral->{columns}, $other->{columns}) or next;
+		$text .= "\n  " . pick('JOIN', 'LEFT JOIN', 'RIGHT JOIN', 'FULL JOIN') . " $other->{text} ON $on";
+		push @all, @{ $other->{columns} };
+	}
+	$text =~ s/\n  CROSS JOIN (LATERAL .*)/, $1/ if chance(50) && $text !~ /JOIN LATERAL.*\n/s;
+	my @where = map {
+		my $n = rand 100;
+		$n < 30 ? correlated_aggregate(\@all, 1) : $n < 45 ? not_in(\@all) : $n < 60 ? grouped_condition(\@all) : $n < 75 ? quantified(\@all, 300) : boolean_value(\@all, 300)
+	} 1 .. pick(0, 1, 1, 1, 2);
 	push @where, column_condition(@all) if chance(30);
 	return select_of($text, \@where, $rows, @all);
 }
@@ -313,7 +436,7 @@ sub query_of_subqueries
 {
 	$aliases = 0;
 	my $n = rand 100;
-	return $n < 45 ? joined_subqueries() : $n < 82 ? filtered_by_subqueries() : cte_query();
+	return $n < 35 ? joined_subqueries() : $n < 85 ? filtered_by_subqueries() : cte_query();
 }
 
 1;

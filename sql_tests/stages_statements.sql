@@ -24,6 +24,7 @@ $$;
 -- again for each row: LATERAL with a parameter in the stage, in the join that reads it, in a stage of
 -- a stage; what is the same each time; in the select list
 SELECT ran('SELECT p.pk, x.* FROM p, LATERAL (SELECT count(*) c, sum(s.q) FROM o JOIN (SELECT ok, sum(q) q FROM li WHERE li.pk = p.pk GROUP BY ok) s USING (ok)) x WHERE p.pk < 12');
+SELECT ran('SELECT p.pk, x.* FROM p, LATERAL (SELECT count(*) c, sum(s.q) FROM o JOIN (SELECT ok, sum(q) q FROM li GROUP BY ok) s USING (ok) WHERE o.ck + p.pk = 2 * p.pk) x WHERE p.pk < 12');
 SELECT ran('SELECT p.pk, x.* FROM p, LATERAL (SELECT count(*) c, sum(s.q) FROM o JOIN (SELECT ok, sum(q) q FROM li GROUP BY ok) s USING (ok) WHERE o.ck = p.pk) x WHERE p.pk < 12');
 SELECT ran('SELECT p.pk, x.* FROM p LEFT JOIN LATERAL (SELECT o.ok, s.q FROM o JOIN (SELECT ok, sum(q) q FROM li GROUP BY ok HAVING count(*) > p.pk) s USING (ok) WHERE o.ck = p.pk ORDER BY o.ok LIMIT 3) x ON true WHERE p.pk < 12');
 SELECT ran('SELECT p.pk, x.* FROM p, LATERAL (SELECT n, count(*) c FROM (SELECT ok, count(*) n FROM li WHERE li.pk <= p.pk GROUP BY ok) s GROUP BY n) x WHERE p.pk < 12');

@@ -24,6 +24,8 @@ FROM unnest(ARRAY['var_pop', 'var_samp', 'variance', 'stddev_pop', 'stddev_samp'
 SELECT gj_same('SELECT variance(i8 / 1000 + k), stddev(n * 2), stddev(n - n), var_pop(n::numeric(12,1)) FROM f');
 SELECT gj_same('SELECT variance(i8), sum(i8), avg(i8), variance(i4), stddev(i4), var_pop(n), avg(n) FROM f WHERE id < 0');
 SELECT gj_same('SELECT variance(CASE WHEN i4 % 2 = 0 THEN n ELSE w END) FROM f'), gj_same('SELECT variance(DISTINCT i8) FROM f'), gj_same('SELECT k, variance(i8) FROM f GROUP BY k HAVING variance(i8) > 0');
+-- the scale of what a filter compares is not that of the integers
+SELECT gj_same('SELECT k, var_pop(i4) FILTER (WHERE CASE n WHEN 1.5 THEN i8 > 0 ELSE k > 3 END), variance(CASE WHEN n > 0 THEN i4 END) FROM f GROUP BY k');
 
 -- floats: the same but for a relative difference of 1e-12, also where the mean is far larger than the deviation; queries return a key and a value
 CREATE FUNCTION gj_close(query text) RETURNS text LANGUAGE plpgsql AS $$

@@ -27,8 +27,11 @@
 /* A column that an outer join, by its number, may have made NULL. */
 #if PG_VERSION_NUM >= 160000
 #define gj_set_nulling_rel(var, join) ((var)->varnullingrels = bms_make_singleton(join))
+#define gj_drop_nulling_rel(var, join) \
+	((var)->varnullingrels = bms_difference((var)->varnullingrels, bms_make_singleton(join)))
 #else
 #define gj_set_nulling_rel(var, join) ((void) (join))
+#define gj_drop_nulling_rel(var, join) ((void) (var), (void) (join))
 #endif
 
 /* A scan of a subquery whose columns are all read as they are, for all that is known here. */

@@ -597,8 +597,11 @@ gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter, GjNumericInfo *
 	}
 	if (numeric != NULL)
 	{
-		numeric->scale = cxt.scale;
-		numeric->mixed = cxt.mixed;
+		/* a condition may have left the scale of what it compares */
+		bool		decimal = gj_type(exprType((Node *) expr))->reading == GJ_READ_DECIMAL;
+
+		numeric->scale = decimal ? cxt.scale : 0;
+		numeric->mixed = decimal && cxt.mixed;
 	}
 	return add_expr(&cxt, first, exprType((Node *) expr));
 }

@@ -416,16 +416,22 @@ gj_can_fail(Node *node, const GjAround *around)
 	return can_fail(node, &cxt);
 }
 
-static bool
-conditions_can_fail(Node *node, void *context)
+bool
+gj_expression_can_fail(Node *node)
 {
 	FailContext cxt = {.without_queries = true};
 
+	return can_fail(node, &cxt);
+}
+
+static bool
+conditions_can_fail(Node *node, void *context)
+{
 	if (node == NULL)
 		return false;
 	if (IsA(node, Query))
-		return can_fail((Node *) ((Query *) node)->jointree, &cxt) ||
-			can_fail(((Query *) node)->havingQual, &cxt) ||
+		return gj_expression_can_fail((Node *) ((Query *) node)->jointree) ||
+			gj_expression_can_fail(((Query *) node)->havingQual) ||
 			query_tree_walker((Query *) node, conditions_can_fail, NULL, QTW_IGNORE_JOINALIASES);
 	return expression_tree_walker(node, conditions_can_fail, NULL);
 }

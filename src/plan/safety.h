@@ -20,6 +20,9 @@ typedef struct GjAround
  */
 extern bool gj_can_fail(Node *node, const GjAround *around);
 
+/* The same of an expression; what is in its subqueries does not count. */
+extern bool gj_expression_can_fail(Node *node);
+
 /*
  * True if a condition of a query, or of one in it, can raise an error.  That a scalar subquery has
  * two rows does not count.

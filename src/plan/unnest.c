@@ -6,11 +6,20 @@
  * rows at a time, so a copy of the query is rewritten before it is planned:
  *
  *	a scalar aggregate		SELECT ... WHERE x < (SELECT avg(y) FROM t WHERE t.k = o.k AND c)
+ *		in WHERE, in SELECT, in an argument of an aggregate or in an expression that is grouped by,
  *		is that of its group: LEFT JOIN (SELECT k, true, avg(y) FROM t WHERE c GROUP BY k) s
  *		ON s.k = o.k, and x < s.avg.  Where there is no group the value is that of no rows: 0 for a
  *		count, NULL for others.
  *		Where conditions on o alone leave few of its rows, the subquery computes no other groups:
  *		its WHERE gets AND EXISTS (SELECT FROM o WHERE conditions AND t.k = o.k).
+ *	EXISTS in an expression	CASE WHEN EXISTS (SELECT FROM t WHERE t.k = o.k AND c) THEN ...
+ *		LEFT JOIN (SELECT k FROM t WHERE c GROUP BY k) s ON s.k = o.k, and s.k IS NOT NULL.  IN is an
+ *		EXISTS where NULL does what false does, or where there is no NULL.  EXISTS and IN that stand in
+ *		WHERE by themselves are semi joins: PostgreSQL makes them, but for a correlated IN, which
+ *		becomes EXISTS.
+ *	a look-up				SELECT (SELECT y FROM t WHERE t.k = o.k), k being unique: unnest_lookup.c.
+ *	LATERAL					FROM o, LATERAL (SELECT max(y) FROM t WHERE t.k = o.k): unnest_lateral.c.
+ *	ANY and ALL				x > ALL (SELECT y FROM t): unnest_expr.c.
  *	NOT IN					x NOT IN (SELECT y FROM t WHERE c)
  *		NOT EXISTS (SELECT FROM t WHERE c AND y = x), and if x or y can be NULL
  *		CASE WHEN x IS NULL THEN NOT EXISTS (SELECT FROM t WHERE c)
@@ -21,30 +30,24 @@
  * Both are planned, and the costs decide.  Only a GpuJoin is worth other joins than the query has: so
  * in the rewritten one it has to be cheaper than the query as it is written, and not than
  * PostgreSQL's plan for the rewritten one.  Groups that nobody asks for are computed, too, so nothing
- * is rewritten that could raise an error in them.
+ * is rewritten that could raise an error in them.  Where other expressions could, their values are
+ * CASE WHEN s.found THEN s.avg END: then PostgreSQL makes no inner join of the left one, and computes
+ * nothing over s ahead of it.
  *
  * The rewriting of scalar aggregates is that of Kim, "On Optimizing an SQL-like Nested Query"
  * (1982), with the outer join of Ganski and Wong (1987).
  */
 #include "postgres.h"
 
-#include "access/stratnum.h"
 #include "access/table.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_inherits.h"
-#include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
-#include "parser/parse_oper.h"
-#include "parser/parse_relation.h"
-#include "parser/parsetree.h"
 #include "rewrite/rewriteManip.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
-#include "utils/typcache.h"
 
 #include "compat.h"
 #include "guc.h"
@@ -54,490 +57,25 @@
 #include "plan/reasons.h"
 #include "plan/safety.h"
 #include "plan/unnest.h"
+#include "plan/unnest_join.h"
 #include "preload.h"
 
 static bool rewrite_query(Query *query, const GjAround *outer);
 
-/* ---- what may be rewritten */
-
-/* What is read of queries further out: `least` levels up, or more, seen from where the walk began. */
-typedef struct OuterContext
-{
-	int			depth;
-	int			least;
-} OuterContext;
-
-static bool
-reads_outer(Node *node, OuterContext *cxt)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Var))
-		return (int) ((Var *) node)->varlevelsup - cxt->depth >= cxt->least;
-	if (IsA(node, Aggref) && (int) ((Aggref *) node)->agglevelsup - cxt->depth >= cxt->least)
-		return true;
-	if (IsA(node, PlaceHolderVar) || IsA(node, GroupingFunc))
-		return true;
-	if (IsA(node, Query))
-	{
-		bool		result;
-
-		cxt->depth++;
-		result = query_tree_walker((Query *) node, reads_outer, cxt, QTW_IGNORE_JOINALIASES);
-		cxt->depth--;
-		return result;
-	}
-	return expression_tree_walker(node, reads_outer, cxt);
-}
-
-/* True if an expression, or a query, reads columns `least` levels further out than its own, or more. */
-static bool
-reads_level(Node *node, int least)
-{
-	OuterContext cxt = {.depth = 0,.least = least};
-
-	if (node != NULL && IsA(node, Query))
-		return query_tree_walker((Query *) node, reads_outer, &cxt, QTW_IGNORE_JOINALIASES);
-	return reads_outer(node, &cxt);
-}
-
-/* True for a subquery that is a plain SELECT whose rows are just what its FROM and WHERE give. */
-static bool
-is_plain(const Query *query)
-{
-	return query->commandType == CMD_SELECT && query->setOperations == NULL &&
-		query->limitCount == NULL && query->limitOffset == NULL && query->rowMarks == NIL &&
-		query->groupClause == NIL && query->groupingSets == NIL && query->havingQual == NULL &&
-		query->windowClause == NIL && query->distinctClause == NIL && query->cteList == NIL &&
-		!query->hasWindowFuncs && !query->hasTargetSRFs && !query->hasModifyingCTE &&
-		query->jointree->fromlist != NIL;
-}
-
-/* ---- scalar aggregates */
-
-/* A condition inner = outer that ties a subquery to the row outside. */
-typedef struct Tie
-{
-	Expr	   *inner;
-	OpExpr	   *clause;
-	bool		inner_first;
-} Tie;
-
-/*
- * True if the clause is an equality of an expression of the subquery and one of the query around
- * it.  Rows of one group are equal to the same outer values: the operator is of the family that
- * groups the inner type.
- */
-static bool
-find_tie(Node *clause, Tie *tie)
-{
-	OpExpr	   *op = (OpExpr *) clause;
-	TypeCacheEntry *type;
-	Oid			inner_type;
-
-	if (!IsA(clause, OpExpr) || list_length(op->args) != 2 || contain_volatile_functions(clause) ||
-		checkExprHasSubLink(clause) || op->opno >= FirstNormalObjectId)
-		return false;
-	for (int i = 0; i < 2; i++)
-	{
-		Node	   *inner = list_nth(op->args, i);
-		Node	   *outer = list_nth(op->args, 1 - i);
-
-		if (reads_level(inner, 1) || !contain_vars_of_level(inner, 0) ||
-			contain_vars_of_level(outer, 0) || reads_level(outer, 2) || !reads_level(outer, 1) ||
-			contain_aggs_of_level(outer, 1) || contain_aggs_of_level(inner, 0))
-			continue;
-		inner_type = exprType(inner);
-		type = lookup_type_cache(inner_type, TYPECACHE_BTREE_OPFAMILY | TYPECACHE_EQ_OPR |
-								 TYPECACHE_LT_OPR);
-		if (!OidIsValid(type->btree_opf) || !OidIsValid(type->eq_opr) ||
-			get_op_opfamily_strategy(op->opno, type->btree_opf) != BTEqualStrategyNumber ||
-			(OidIsValid(op->inputcollid) &&
-			 (op->inputcollid != exprCollation(inner) ||
-			  !get_collation_isdeterministic(op->inputcollid))))
-			continue;
-		tie->inner = (Expr *) inner;
-		tie->clause = op;
-		tie->inner_first = i == 0;
-		return true;
-	}
-	return false;
-}
-
-/* What an expression over aggregates is where there are no rows. */
-static Node *
-without_rows(Node *node, void *context)
-{
-	if (node == NULL)
-		return NULL;
-	if (IsA(node, Aggref))
-	{
-		Aggref	   *aggref = (Aggref *) node;
-
-		if (aggref->aggfnoid == F_COUNT_ || aggref->aggfnoid == F_COUNT_ANY)
-			return (Node *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(0),
-									  false, FLOAT8PASSBYVAL);
-		return (Node *) makeNullConst(aggref->aggtype, -1, aggref->aggcollid);
-	}
-	return expression_tree_mutator(node, without_rows, context);
-}
-
-/* Adds a subquery to the query's range table; its number. */
-static Index
-add_subquery(Query *query, Query *subquery)
-{
-	RangeTblEntry *rte = makeNode(RangeTblEntry);
-	List	   *names = NIL;
-	ListCell   *lc;
-
-	foreach(lc, subquery->targetList)
-		names = lappend(names, makeString(pstrdup(lfirst_node(TargetEntry, lc)->resname)));
-	rte->rtekind = RTE_SUBQUERY;
-	rte->subquery = subquery;
-	rte->alias = makeAlias("subquery", NIL);
-	rte->eref = makeAlias("subquery", names);
-	rte->inFromCl = true;
-	query->rtable = lappend(query->rtable, rte);
-	return list_length(query->rtable);
-}
-
-/* Joins it to all that the query has in FROM; the number of the join. */
-static Index
-add_left_join(Query *query, Index subquery, List *conditions)
-{
-	RangeTblEntry *rte = makeNode(RangeTblEntry);
-	RangeTblRef *ref = makeNode(RangeTblRef);
-	JoinExpr   *join = makeNode(JoinExpr);
-	FromExpr   *from = query->jointree;
-
-	rte->rtekind = RTE_JOIN;
-	rte->jointype = JOIN_LEFT;
-	rte->eref = makeAlias("subquery_join", NIL);
-	rte->inFromCl = true;
-	query->rtable = lappend(query->rtable, rte);
-	ref->rtindex = subquery;
-	join->jointype = JOIN_LEFT;
-	join->larg = list_length(from->fromlist) == 1 ? linitial(from->fromlist) :
-		(Node *) makeFromExpr(from->fromlist, NULL);
-	join->rarg = (Node *) ref;
-	join->quals = (Node *) make_ands_explicit(conditions);
-	join->rtindex = list_length(query->rtable);
-	from->fromlist = list_make1(join);
-	return join->rtindex;
-}
-
-/* A column of a subquery in a query where the join may have made it NULL. */
-static Var *
-joined_column(Index subquery, Index join, const TargetEntry *tle)
-{
-	Var		   *var = makeVarFromTargetEntry(subquery, (TargetEntry *) tle);
-
-	gj_set_nulling_rel(var, join);
-	return var;
-}
-
-static TargetEntry *
-add_target(Query *query, Expr *expr, const char *name)
-{
-	TargetEntry *tle = makeTargetEntry(expr, list_length(query->targetList) + 1, pstrdup(name), false);
-
-	query->targetList = lappend(query->targetList, tle);
-	return tle;
-}
-
-/* Makes the subquery group by an expression, a column of it. */
-static TargetEntry *
-add_group(Query *query, Expr *expr)
-{
-	TargetEntry *tle = add_target(query, expr, "key");
-	SortGroupClause *group = makeNode(SortGroupClause);
-
-	group->tleSortGroupRef = tle->ressortgroupref = list_length(query->groupClause) + 1;
-	get_sort_group_operators(exprType((Node *) expr), false, true, false, &group->sortop,
-							 &group->eqop, NULL, &group->hashable);
-	query->groupClause = lappend(query->groupClause, group);
-	return tle;
-}
-
-/*
- * Splits the subquery's conditions into those that tie it to the row outside and others.  False if
- * something else does, too.
- */
-static bool
-split_conditions(Query *sub, List **ties, List **others)
-{
-	FromExpr   *from = sub->jointree;
-	List	   *quals = make_ands_implicit((Expr *) from->quals);
-	Node	   *all = from->quals;
-	bool		reads;
-	ListCell   *lc;
-
-	*ties = *others = NIL;
-	foreach(lc, quals)
-	{
-		Tie		   *tie = palloc(sizeof(Tie));
-
-		if (find_tie(lfirst(lc), tie))
-			*ties = lappend(*ties, tie);
-		else
-			*others = lappend(*others, lfirst(lc));
-	}
-	/* all that is left */
-	from->quals = (Node *) *others;
-	reads = reads_level((Node *) sub, 1);
-	from->quals = all;
-	return *ties != NIL && !reads;
-}
-
-/* True if a SubLink is a scalar aggregate of rows that equalities tie to the row outside. */
-static bool
-is_scalar_aggregate(const SubLink *sublink, const GjAround *around)
-{
-	Query	   *sub = (Query *) sublink->subselect;
-
-	return sublink->subLinkType == EXPR_SUBLINK && IsA(sub, Query) && is_plain(sub) &&
-		sub->hasAggs && list_length(sub->targetList) == 1 &&
-	/* its value without rows is one of the query around it */
-		!checkExprHasSubLink((Node *) sub->targetList) &&
-		!contain_volatile_functions((Node *) sub) && !gj_can_fail((Node *) sub, around);
-}
-
-/* What rewriting the conditions of a query needs, and whether it has done anything. */
-typedef struct RewriteContext
-{
-	Query	   *query;
-	const GjAround *here;		/* it, and the queries around it */
-	bool		changed;
-} RewriteContext;
-
-/* ---- which groups are asked for */
-
-/* True if a condition is one on columns of table `rti` alone that may be evaluated once more. */
-static bool
-is_of_table(Node *clause, Index rti, const GjAround *here)
-{
-	List	   *vars;
-	ListCell   *lc;
-
-	if (checkExprHasSubLink(clause) || reads_level(clause, 1) ||
-		contain_volatile_functions(clause) || gj_can_fail(clause, here))
-		return false;
-	vars = pull_var_clause(clause, PVC_INCLUDE_PLACEHOLDERS);
-	foreach(lc, vars)
-		if (!IsA(lfirst(lc), Var) || ((Var *) lfirst(lc))->varno != rti)
-			return false;
-	return vars != NIL;
-}
-
-/* True for column = constant. */
-static bool
-is_constant_equality(Node *clause)
-{
-	OpExpr	   *op = (OpExpr *) clause;
-	Node	   *other;
-
-	if (!IsA(clause, OpExpr) || list_length(op->args) != 2 || get_oprrest(op->opno) != F_EQSEL)
-		return false;
-	other = strip_implicit_coercions(lsecond(op->args));
-	if (!IsA(strip_implicit_coercions(linitial(op->args)), Var))
-		other = IsA(other, Var) ? linitial(op->args) : NULL;
-	return other != NULL && (IsA(other, Const) || IsA(other, Param));
-}
-
-/* A table that stands in FROM by itself, or NULL. */
-static RangeTblEntry *
-plain_table(const Query *query, Index rti)
-{
-	RangeTblEntry *rte = rt_fetch(rti, query->rtable);
-	ListCell   *lc;
-
-	if (rte->rtekind != RTE_RELATION || rte->relkind != RELKIND_RELATION ||
-		rte->tablesample != NULL || rte->securityQuals != NIL)
-		return NULL;
-	foreach(lc, query->jointree->fromlist)
-		if (IsA(lfirst(lc), RangeTblRef) && ((RangeTblRef *) lfirst(lc))->rtindex == (int) rti)
-			return rte;
-	return NULL;
-}
-
-/* EXISTS (SELECT FROM table of `outer` WHERE conditions), these being on it and one level up. */
-static Node *
-exists_row(const Query *outer, const RangeTblEntry *table, List *conditions)
-{
-	Query	   *query = makeNode(Query);
-	RangeTblEntry *rte = copyObject((RangeTblEntry *) table);
-	RangeTblRef *ref = makeNode(RangeTblRef);
-	SubLink    *sublink = makeNode(SubLink);
-
-	/* what the query around it needs: a plan has it for each table */
-#if PG_VERSION_NUM >= 160000
-	query->rteperminfos =
-		list_make1(copyObject(getRTEPermissionInfo(outer->rteperminfos, (RangeTblEntry *) table)));
-	rte->perminfoindex = 1;
-#else
-	(void) outer;
-#endif
-	ref->rtindex = 1;
-	query->commandType = CMD_SELECT;
-	query->canSetTag = true;
-	query->rtable = list_make1(rte);
-	query->jointree = makeFromExpr(list_make1(ref), (Node *) make_ands_explicit(conditions));
-	(void) add_target(query, (Expr *) makeBoolConst(true, false), "found");
-	sublink->subLinkType = EXISTS_SUBLINK;
-	sublink->subselect = (Node *) query;
-	sublink->location = -1;
-	return (Node *) sublink;
-}
-
-/*
- * A condition for a subquery that leaves the groups for which the query's other conditions on the
- * tie's table leave a row; NULL: that may be most of them, or it cannot be said.
- */
-static Node *
-wanted_groups(const RewriteContext *cxt, const Tie *tie)
-{
-	OpExpr	   *clause = copyObject(tie->clause);
-	Var		   *outer = list_nth(clause->args, tie->inner_first ? 1 : 0);
-	Node	   *inner = list_nth(clause->args, tie->inner_first ? 0 : 1);
-	RangeTblEntry *table;
-	List	   *conditions = NIL;
-	bool		few = false;
-	ListCell   *lc;
-
-	if (!IsA(outer, Var) || outer->varlevelsup != 1)
-		return NULL;
-	table = plain_table(cxt->query, outer->varno);
-	if (table == NULL)
-		return NULL;
-	foreach(lc, make_ands_implicit((Expr *) cxt->query->jointree->quals))
-	{
-		Node	   *condition = lfirst(lc);
-
-		if (!is_of_table(condition, outer->varno, cxt->here))
-			continue;
-		few |= is_constant_equality(condition);
-		condition = copyObject(condition);
-		ChangeVarNodes(condition, outer->varno, 1, 0);
-		conditions = lappend(conditions, condition);
-	}
-	if (!few)
-		return NULL;
-	IncrementVarSublevelsUp(inner, 1, 0);
-	outer->varno = 1;
-	outer->varlevelsup = 0;
-	return exists_row(cxt->query, table, lappend(conditions, clause));
-}
-
-/* Leaves the groups of a subquery, tied by these, that are asked for. */
-static void
-restrict_groups(const RewriteContext *cxt, Query *sub, List *ties)
-{
-	List	   *quals = make_ands_implicit((Expr *) sub->jointree->quals);
-	ListCell   *lc;
-
-	foreach(lc, ties)
-	{
-		Node	   *wanted = wanted_groups(cxt, lfirst(lc));
-
-		if (wanted == NULL)
-			continue;
-		sub->jointree->quals = (Node *) make_ands_explicit(lappend(quals, wanted));
-		sub->hasSubLinks = true;
-		return;
-	}
-}
-
-/* The value of a scalar aggregate as one of a join; NULL if it cannot be. */
-static Node *
-join_aggregate(RewriteContext *cxt, SubLink *sublink)
-{
-	Query	   *sub;
-	List	   *ties,
-			   *others;
-	List	   *conditions = NIL;
-	List	   *keys = NIL;
-	Index		rti,
-				join;
-	TargetEntry *value;
-	TargetEntry *exists;
-	CaseWhen   *when;
-	Node	   *none;
-	ListCell   *lc,
-			   *lc2;
-
-	if (!is_scalar_aggregate(sublink, cxt->here))
-		return NULL;
-	sub = copyObject((Query *) sublink->subselect);
-	if (!split_conditions(sub, &ties, &others))
-		return NULL;
-	sub->jointree->quals = others != NIL ? (Node *) make_ands_explicit(others) : NULL;
-	restrict_groups(cxt, sub, ties);
-	value = linitial_node(TargetEntry, sub->targetList);
-	value->resname = pstrdup("value");
-	value->resjunk = false;
-	value->ressortgroupref = 0;
-	none = eval_const_expressions(NULL, without_rows((Node *) value->expr, NULL));
-	foreach(lc, ties)
-		keys = lappend(keys, add_group(sub, ((Tie *) lfirst(lc))->inner));
-	exists = add_target(sub, (Expr *) makeBoolConst(true, false), "found");
-
-	rti = add_subquery(cxt->query, sub);
-	forboth(lc, ties, lc2, keys)
-	{
-		Tie		   *tie = lfirst(lc);
-		OpExpr	   *clause = copyObject(tie->clause);
-		Node	   *key = (Node *) makeVarFromTargetEntry(rti, lfirst(lc2));
-		Node	   *outer = list_nth(clause->args, tie->inner_first ? 1 : 0);
-
-		IncrementVarSublevelsUp(outer, -1, 1);
-		clause->args = tie->inner_first ? list_make2(key, outer) : list_make2(outer, key);
-		conditions = lappend(conditions, clause);
-	}
-	join = add_left_join(cxt->query, rti, conditions);
-	cxt->changed = true;
-	if (IsA(none, Const) && ((Const *) none)->constisnull)
-		return (Node *) joined_column(rti, join, value);
-	when = gj_make_when((Expr *) joined_column(rti, join, exists),
-						(Expr *) joined_column(rti, join, value));
-	return (Node *) gj_make_case(list_make1(when), (Expr *) none);
-}
-
-static Node *
-replace_aggregates(Node *node, RewriteContext *cxt)
-{
-	if (node == NULL || IsA(node, Query))
-		return node;
-	if (IsA(node, SubLink))
-	{
-		Node	   *value = join_aggregate(cxt, (SubLink *) node);
-
-		if (value != NULL)
-			return value;
-	}
-	return expression_tree_mutator(node, replace_aggregates, cxt);
-}
-
 /* ---- NOT IN */
 
-/* True for a column of a table that has no NULL, not even made up by an outer join. */
-static bool
-is_never_null(const Query *query, Node *node)
+bool
+gj_is_never_null(const Query *query, Node *node)
 {
 	Var		   *var = (Var *) node;
 	RangeTblEntry *rte;
 	Relation	rel;
 	bool		result;
-	ListCell   *lc;
 
 	if (!IsA(node, Var) || var->varlevelsup != 0 || var->varattno <= 0)
 		return false;
-	/* joins in FROM as they are written may be outer ones */
-	foreach(lc, query->jointree->fromlist)
-		if (IsA(lfirst(lc), RangeTblRef) && ((RangeTblRef *) lfirst(lc))->rtindex == var->varno)
-			break;
-	rte = rt_fetch(var->varno, query->rtable);
-	if (lc == NULL || rte->rtekind != RTE_RELATION || rte->relkind != RELKIND_RELATION ||
-		(rte->inh && has_subclass(rte->relid)))
+	rte = gj_only_table(query, var->varno);
+	if (rte == NULL)
 		return false;
 	rel = table_open(rte->relid, NoLock);
 	result = gj_is_not_null(RelationGetDescr(rel), var->varattno - 1);
@@ -545,9 +83,8 @@ is_never_null(const Query *query, Node *node)
 	return result;
 }
 
-/* NOT EXISTS (SELECT FROM ... WHERE ... AND condition); condition: NULL, or one of the subquery's. */
-static Expr *
-not_exists(const Query *sub, Expr *condition)
+Expr *
+gj_not_exists(const Query *sub, Expr *condition)
 {
 	Query	   *copy = copyObject((Query *) sub);
 	SubLink    *sublink = makeNode(SubLink);
@@ -560,15 +97,6 @@ not_exists(const Query *sub, Expr *condition)
 	sublink->subselect = (Node *) copy;
 	sublink->location = -1;
 	return makeBoolExpr(NOT_EXPR, list_make1(sublink), -1);
-}
-
-/* True for the subquery's value in a comparison, as the same bytes of another type perhaps. */
-static bool
-is_column_of_sublink(Node *node)
-{
-	if (IsA(node, RelabelType))
-		node = (Node *) ((RelabelType *) node)->arg;
-	return IsA(node, Param) && ((Param *) node)->paramkind == PARAM_SUBLINK;
 }
 
 static Expr *
@@ -610,7 +138,6 @@ rewrite_not_in(const GjAround *here, Node *clause)
 	Query	   *sub;
 	Node	   *x,
 			   *y;
-	OpExpr	   *equal;
 	List	   *result;
 	bool		x_null,
 				y_null;
@@ -621,34 +148,24 @@ rewrite_not_in(const GjAround *here, Node *clause)
 	sublink = linitial_node(SubLink, negation->args);
 	test = (OpExpr *) sublink->testexpr;
 	sub = (Query *) sublink->subselect;
-	if (sublink->subLinkType != ANY_SUBLINK || !IsA(sub, Query) || !is_plain(sub) || sub->hasAggs ||
-		reads_level((Node *) sub, 1) || !gj_is_repeatable(query, sub) ||
+	if (sublink->subLinkType != ANY_SUBLINK || !IsA(sub, Query) || !gj_is_plain_query(sub) || sub->hasAggs ||
+		gj_reads_level((Node *) sub, 1) || !gj_is_repeatable(query, sub) ||
 		gj_can_fail((Node *) sub, here) ||
 		list_length(sub->targetList) != 1 || !IsA(test, OpExpr) || list_length(test->args) != 2 ||
-		!is_column_of_sublink(lsecond(test->args)) || !gj_operator_is_safe(test->opno) ||
+		!gj_is_column_of_sublink(lsecond(test->args)) || !gj_operator_is_safe(test->opno) ||
 		!op_hashjoinable(test->opno, exprType(linitial(test->args))) ||
 		checkExprHasSubLink(linitial(test->args)) || contain_volatile_functions(linitial(test->args)))
 		return NIL;
 	x = linitial(test->args);
 	y = (Node *) linitial_node(TargetEntry, sub->targetList)->expr;
-	if (contain_aggs_of_level(x, 0) || (reads_level(x, 1) && is_in_locking_query(here)))
+	if (contain_aggs_of_level(x, 0) || (gj_reads_level(x, 1) && is_in_locking_query(here)))
 		return NIL;
-	equal = copyObject(test);
-	equal->args = list_make2(copyObject(x), copyObject(y));
-	if (IsA(lsecond(test->args), RelabelType))
-	{
-		RelabelType *relabel = copyObject(lsecond_node(RelabelType, test->args));
-
-		relabel->arg = lsecond(equal->args);
-		lsecond(equal->args) = relabel;
-	}
-	IncrementVarSublevelsUp(linitial(equal->args), 1, 0);
-	result = list_make1(not_exists(sub, (Expr *) equal));
-	x_null = !is_never_null(query, x);
-	y_null = !is_never_null(sub, y);
+	result = list_make1(gj_not_exists(sub, gj_compare_in_sublink(test, sub)));
+	x_null = !gj_is_never_null(query, x);
+	y_null = !gj_is_never_null(sub, y);
 	if (x_null || y_null)
-		result = lappend(result, case_null(x, x_null ? not_exists(sub, NULL) : boolean(false),
-										   y_null ? not_exists(sub, gj_make_null_test(copyObject((Expr *) y), IS_NULL)) :
+		result = lappend(result, case_null(x, x_null ? gj_not_exists(sub, NULL) : boolean(false),
+										   y_null ? gj_not_exists(sub, gj_make_null_test(copyObject((Expr *) y), IS_NULL)) :
 										   boolean(true)));
 	return result;
 }
@@ -724,25 +241,27 @@ inline_ctes(Query *query)
 }
 
 static bool
-rewrite_conditions(Query *query, const GjAround *here)
+rewrite_here(Query *query, const GjAround *here)
 {
-	RewriteContext cxt = {.query = query,.here = here};
+	GjUnnest	cxt = {.query = query,.here = here};
 	List	   *quals = NIL;
 	ListCell   *lc;
 
-	if (query->commandType != CMD_SELECT || query->rowMarks != NIL ||
-		query->jointree->fromlist == NIL || query->jointree->quals == NULL)
+	if (query->commandType != CMD_SELECT || query->rowMarks != NIL || query->jointree->fromlist == NIL)
 		return false;
-	foreach(lc, make_ands_implicit((Expr *) query->jointree->quals))
+	gj_join_laterals(&cxt);
+	foreach(lc, query->hasSubLinks ? make_ands_implicit((Expr *) query->jointree->quals) : NIL)
 	{
 		Node	   *clause = lfirst(lc);
 		List	   *parts = rewrite_not_in(here, clause);
 
 		cxt.changed |= parts != NIL;
-		quals = list_concat(quals, parts != NIL ? parts : list_make1(replace_aggregates(clause, &cxt)));
+		quals = list_concat(quals, parts != NIL ? parts :
+							list_make1(gj_rewrite_condition(&cxt, clause)));
 	}
-	if (cxt.changed)
+	if (quals != NIL)
 		query->jointree->quals = (Node *) make_ands_explicit(quals);
+	gj_rewrite_targets(&cxt);
 	return cxt.changed;
 }
 
@@ -777,7 +296,7 @@ rewrite_query(Query *query, const GjAround *outer)
 
 	(void) query_tree_walker(query, rewrite_below, &below, QTW_IGNORE_JOINALIASES);
 	below.changed |= inline_ctes(query);
-	below.changed |= rewrite_conditions(query, &here);
+	below.changed |= rewrite_here(query, &here);
 	return below.changed;
 }
 
@@ -795,7 +314,7 @@ is_candidate(const Query *query)
 	{
 		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
 
-		if (rte->rtekind == RTE_SUBQUERY && is_candidate(rte->subquery))
+		if (rte->rtekind == RTE_SUBQUERY && (rte->lateral || is_candidate(rte->subquery)))
 			return true;
 	}
 	return false;
