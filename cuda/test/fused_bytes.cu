@@ -90,9 +90,9 @@ value_of(uint64_t number, bool fixed)
 static int64_t
 hash_of(const std::string &value)
 {
-	Bytes bytes((value.size() + 15) / 8 * 8);
+	Bytes bytes(value.begin(), value.end());
 
-	memcpy(bytes.data(), value.data(), value.size());
+	bytes.resize((value.size() + 15) / 8 * 8);
 	return gj_hash_t(gj_text(bytes.data(), (uint32_t) value.size()));
 }
 
@@ -133,8 +133,10 @@ filter_expr(uint32_t filter, bool fixed, Program *program)
 
 	if (filter == SAME)
 		return e;
-	program->constants.resize(4);
-	memcpy(&program->constants[1], text.data(), text.size());
+	/* behind another one, and of less than 16 bytes */
+	program->constants.resize(3);
+	for (size_t i = 0; i < text.size(); i++)
+		((char *) &program->constants[1])[i] = text[i];
 	e.constant = GJ_FUSED_TEXT(1, text.size());
 	e.high = filter == CONTAINS ? GJ_BYTES_UTF8 : GJ_BYTES_NOT;
 	return e;
