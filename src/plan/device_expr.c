@@ -98,10 +98,19 @@ queries_from(const PlannerInfo *root)
 	return around;
 }
 
+/* True if a scalar subquery cannot have more than one row. */
+static bool
+has_one_row(const Query *query)
+{
+	return query->hasAggs && query->groupClause == NIL && query->groupingSets == NIL &&
+		query->setOperations == NULL && !query->hasTargetSRFs;
+}
+
 static bool
 is_safe_initplan(const SubPlan *plan, const PlannerInfo *subroot)
 {
-	return plan->subLinkType == EXISTS_SUBLINK &&
+	return (plan->subLinkType == EXISTS_SUBLINK ||
+			(plan->subLinkType == EXPR_SUBLINK && has_one_row(subroot->parse))) &&
 		!gj_can_fail((Node *) subroot->parse, queries_from(subroot->parent_root));
 }
 
