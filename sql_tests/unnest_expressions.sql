@@ -173,6 +173,9 @@ SELECT unnested('SELECT ok FROM o WHERE ok < 40 AND 100 / (ok + 1) > ANY (SELECT
 INSERT INTO li VALUES (9999, 99, 0, 0, 's', 0);
 INSERT INTO p SELECT i, 'none ' || i, 0 FROM generate_series(60, 70) i;
 CREATE UNIQUE INDEX ON p (pk);
+-- a subquery of one aggregate under OR: asked for by the device where it cannot fail
+SELECT unnested('SELECT count(*) FROM o WHERE ok < 20 OR price > (SELECT max(q) FROM li WHERE pk < 7)');
+SELECT unnested('SELECT count(*) FROM o WHERE ok >= 0 OR price > (SELECT max(100 / (n - n)) FROM li WHERE pk < 7)');
 SELECT unnested('SELECT ok FROM o WHERE 100 / (SELECT max(n) + 0.0 FROM li WHERE li.pk = o.ck) < 0.2');
 SELECT unnested('SELECT ok FROM o WHERE 100 / (SELECT max(n) FROM li WHERE li.pk = o.ck) = 0 AND (SELECT max(n) FROM li WHERE li.pk = o.ck) > 9');
 SELECT unnested('SELECT ok FROM o, LATERAL (SELECT max(n) m FROM li WHERE li.pk = o.ck) x WHERE 100 / m = 0 AND m > 9');
