@@ -184,8 +184,47 @@ SELECT unnested('SELECT ok FROM (SELECT ok, (SELECT max(n) FROM li WHERE li.pk =
 SELECT unnested('SELECT ok FROM o WHERE ck NOT IN (0, 4, 60, 61, 62, 63, 64, 65, 66, 67, 68, 69, 70) AND 100 / (SELECT k FROM p WHERE p.pk = o.ck) > 2 AND (SELECT k FROM p WHERE p.pk = o.ck) > 0');
 SELECT unnested('SELECT p.pk, q FROM p LEFT JOIN (SELECT ok, 100000 / (SELECT max(n) FROM li WHERE li.pk = o.ck) q FROM o WHERE (SELECT max(n) FROM li WHERE li.pk = o.ck) > 9) y ON y.ok = p.pk');
 SELECT unnested('SELECT ok FROM o WHERE ok / 2 < 99 AND ((EXISTS (SELECT FROM li WHERE li.ok = o.ok AND q < 9)) IS TRUE OR ck IN (SELECT pk FROM li WHERE n < 9))');
+-- not even where these are made of what another subquery selects, or functions and VALUES are over it
+SELECT unnested('SELECT ok FROM o, LATERAL (SELECT max(n) m FROM li WHERE li.pk = o.ck) x, LATERAL (SELECT 100 / x.m z) y WHERE z = 0');
+SELECT unnested('WITH x AS (SELECT ok, (SELECT max(n) FROM li WHERE li.pk = o.ck) m FROM o), y AS (SELECT ok, 100 / m z FROM x) SELECT ok FROM y WHERE z = 0');
+SELECT unnested('SELECT ok, g FROM o, LATERAL (SELECT max(n) m FROM li WHERE li.pk = o.ck) x, LATERAL generate_series(1, 1000 / x.m) g WHERE m > -1');
+SELECT unnested('SELECT ok FROM o, LATERAL (SELECT max(n) m FROM li WHERE li.pk = o.ck) x, LATERAL (VALUES (1000 / x.m)) y(z) WHERE m > -1 AND z < 5');
+SELECT unnested('SELECT ok FROM o, LATERAL (SELECT max(n) m FROM li WHERE li.pk = o.ck) x WHERE m > -1 AND 0 < ANY (SELECT 100 / x.m FROM nn)');
+SELECT unnested('SELECT ok FROM o, LATERAL (SELECT st, max(n) m FROM li WHERE li.pk = o.ck AND n > 500 GROUP BY st) x, LATERAL (SELECT 100 / x.m z) y WHERE ok < 90 AND z = 0');
 DELETE FROM p WHERE name LIKE 'none%';
 DROP INDEX p_pk_idx;
+
+-- a subquery on the left of IN; errors where nobody looks
+SELECT unnested('SELECT ok FROM o WHERE price < 20 OR EXISTS (SELECT FROM none) IN (SELECT n > 500 FROM li WHERE li.ok = o.ok)');
+SELECT unnested('SELECT ok FROM o WHERE EXISTS (SELECT FROM none) IN (SELECT n > 500 FROM li WHERE li.ok = o.ok)');
+SELECT unnested('SELECT CASE WHEN false THEN EXISTS (SELECT FROM li WHERE li.ok = o.ok LIMIT 1 / 0) END, EXISTS (SELECT FROM li WHERE li.ok = o.ok) FROM o');
+
+-- two timestamps can be the same one with a time zone, and a later one the earlier one
+SET timezone = 'America/New_York';
+CREATE TABLE ts (t timestamp UNIQUE, v int);
+INSERT INTO ts SELECT '2024-03-10 01:00'::timestamp + i * interval '10 min', i FROM generate_series(0, 30) i;
+CREATE TABLE tz (z timestamptz, k int);
+INSERT INTO tz SELECT '2024-03-10 01:00'::timestamptz + i * interval '10 min', i FROM generate_series(0, 30) i;
+ANALYZE ts, tz;
+SELECT unnested('SELECT k, EXISTS (SELECT FROM ts WHERE t = z), (SELECT count(*) FROM ts WHERE t = z) FROM tz');
+SELECT unnested('SELECT k, m FROM tz, LATERAL (SELECT max(v) m FROM ts WHERE t = z) x');
+SELECT unnested('SELECT k, (SELECT v FROM ts WHERE t = z) FROM tz');
+SELECT unnested('SELECT k, (SELECT v FROM ts WHERE t = ''2024-03-10 03:10''::timestamptz AND v = tz.k) FROM tz');
+SELECT unnested('SELECT k FROM tz WHERE z > ALL (SELECT t FROM ts WHERE v < 13)');
+DROP TABLE ts, tz;
+RESET timezone;
+
+-- subqueries that would become several do not multiply
+CREATE FUNCTION nested(depth int, op text) RETURNS text LANGUAGE sql AS $$
+	SELECT 'SELECT k FROM p' || repeat(' WHERE k ' || op || ' (SELECT k FROM p', depth) || repeat(')', depth)
+$$;
+SELECT unnested(nested(3, 'NOT IN'));
+SET statement_timeout = '60s';
+SELECT unnested(nested(25, 'NOT IN'));
+SELECT unnested(nested(40, '< ALL'));
+SELECT unnested('WITH c0 AS (SELECT pk FROM p WHERE pk < 2)' || string_agg(format(', c%s AS (SELECT pk FROM c%s x JOIN c%s y USING (pk))', i, i - 1, i - 1), '') || ' SELECT * FROM c25 x, c25 y')
+FROM generate_series(1, 25) i;
+RESET statement_timeout;
 
 -- off, prepared, changed
 SET gpujoin.unnest = off;
@@ -215,6 +254,10 @@ UPDATE o SET big = x.n FROM p, LATERAL (SELECT count(*) n FROM li WHERE li.pk = 
 INSERT INTO none SELECT ok, (SELECT count(*) FROM li WHERE li.ok = o.ok) FROM o;
 SELECT count(*), sum(price), sum(big), (SELECT sum(v) FROM none) FROM o;
 
+-- rows that are locked below
+SELECT unnested('SELECT x.ok, (SELECT count(*) FROM li WHERE li.ok = x.ok) FROM (SELECT * FROM o FOR UPDATE) x');
+SELECT unnested('SELECT x.ok, li.n FROM (SELECT * FROM (SELECT * FROM o FOR UPDATE) y OFFSET 0) x JOIN li ON li.ok = x.ok');
+
 -- row security holds
 CREATE ROLE gj_unnest;
 GRANT SELECT ON o, li TO gj_unnest;
@@ -227,4 +270,4 @@ SELECT count(*), sum(price), sum(n) FROM o, LATERAL (SELECT count(*) n FROM li W
 
 DROP TABLE o, li, p, nn, none;
 DROP ROLE gj_unnest;
-DROP FUNCTION unnested;
+DROP FUNCTION unnested, nested;

@@ -90,6 +90,27 @@ may_read_all(PlannerInfo *root)
 	return true;
 }
 
+/*
+ * True if a subquery of FROM locks rows, at any depth.  PostgreSQL numbers the tables of its LockRows
+ * where they are, so no second plan can be made of it for a fallback.
+ */
+static bool
+locks_below(const Query *query)
+{
+	ListCell   *lc;
+
+	foreach(lc, query->rtable)
+	{
+		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		/* one that was merged into the query is gone */
+		if (rte->rtekind == RTE_SUBQUERY && rte->subquery != NULL &&
+			(rte->subquery->rowMarks != NIL || locks_below(rte->subquery)))
+			return true;
+	}
+	return false;
+}
+
 bool
 gj_may_plan(PlannerInfo *root)
 {
@@ -99,7 +120,7 @@ gj_may_plan(PlannerInfo *root)
 		return gj_refuse("%s", reason);
 	if (!gj_extension_present())
 		return gj_refuse("extension gpujoin is not in this database");
-	if (root->parse->rowMarks != NIL)
+	if (root->parse->rowMarks != NIL || locks_below(root->parse))
 		return gj_refuse("rows are locked (FOR UPDATE or the like)");
 	if (root->parse->hasModifyingCTE)
 		return gj_refuse("a WITH query changes rows");

@@ -14,6 +14,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "rewrite/rewriteManip.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -239,18 +240,24 @@ typedef struct FailContext
 
 static bool can_fail(Node *node, FailContext *cxt);
 
+const Const *
+gj_constant_limit(Node *limit)
+{
+	const FuncExpr *cast = (const FuncExpr *) limit;
+
+	if (IsA(limit, FuncExpr) && gj_function_is_total(cast->funcid) && IsA(linitial(cast->args), Const))
+		limit = eval_const_expressions(NULL, limit);
+	return IsA(limit, Const) ? (const Const *) limit : NULL;
+}
+
 /* True for what LIMIT or OFFSET may not like: it is known too late, or less than none. */
 static bool
 limit_can_fail(Node *limit)
 {
-	const Const *value;
+	const Const *value = limit != NULL ? gj_constant_limit(limit) : NULL;
 
-	if (limit == NULL)
-		return false;
-	if (!is_constant(limit))
-		return true;
-	value = (const Const *) eval_const_expressions(NULL, limit);
-	return !IsA(value, Const) || (!value->constisnull && DatumGetInt64(value->constvalue) < 0);
+	return limit != NULL &&
+		(value == NULL || (!value->constisnull && DatumGetInt64(value->constvalue) < 0));
 }
 
 static bool
@@ -281,6 +288,14 @@ find_cte(const RangeTblEntry *rte, const GjAround **around)
 		if (strcmp(lfirst_node(CommonTableExpr, lc)->ctename, rte->ctename) == 0)
 			return lfirst_node(CommonTableExpr, lc);
 	return NULL;
+}
+
+/* True for a CTE, not a recursive one, that PostgreSQL puts where it is read. */
+static bool
+is_inlined(const CommonTableExpr *cte)
+{
+	return cte->ctematerialized != CTEMaterializeAlways &&
+		(cte->cterefcount == 1 || cte->ctematerialized == CTEMaterializeNever);
 }
 
 static bool
@@ -416,30 +431,135 @@ gj_can_fail(Node *node, const GjAround *around)
 	return can_fail(node, &cxt);
 }
 
-bool
-gj_expression_can_fail(Node *node)
+/* The same of an expression; what is in its subqueries does not count. */
+static bool
+expression_can_fail(Node *node)
 {
 	FailContext cxt = {.without_queries = true};
 
 	return can_fail(node, &cxt);
 }
 
+/*
+ * True if what a subquery selects, as a part of a condition around it perhaps, can raise an error.
+ * Aggregates and window functions are computed where they stand.
+ */
 static bool
-conditions_can_fail(Node *node, void *context)
+selected_can_fail(const Query *query)
+{
+	ListCell   *lc;
+
+	foreach(lc, query->targetList)
+	{
+		Node	   *expr = (Node *) lfirst_node(TargetEntry, lc)->expr;
+
+		if (!contain_aggs_of_level(expr, 0) && !contain_windowfuncs(expr) &&
+			expression_can_fail(expr))
+			return true;
+	}
+	return limit_can_fail(query->limitCount) || limit_can_fail(query->limitOffset);
+}
+
+static bool
+values_can_fail(const Query *query)
+{
+	ListCell   *lc;
+
+	foreach(lc, query->rtable)
+		if (expression_can_fail((Node *) lfirst_node(RangeTblEntry, lc)->values_lists))
+			return true;
+	return false;
+}
+
+/* True for a query that no condition is around: its rows are the result, inserted or those of UNION. */
+static bool
+is_result(const Query *query, const Query *root)
+{
+	ListCell   *lc;
+
+	if (query == root)
+		return true;
+	foreach(lc, root->commandType == CMD_INSERT || root->setOperations != NULL ? root->rtable : NIL)
+		if (lfirst_node(RangeTblEntry, lc)->subquery == query)
+			return true;
+	return false;
+}
+
+/* root: the outermost query */
+static bool
+conditions_can_fail(Node *node, void *root)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, Query))
-		return gj_expression_can_fail((Node *) ((Query *) node)->jointree) ||
-			gj_expression_can_fail(((Query *) node)->havingQual) ||
-			query_tree_walker((Query *) node, conditions_can_fail, NULL, QTW_IGNORE_JOINALIASES);
-	return expression_tree_walker(node, conditions_can_fail, NULL);
+	switch (nodeTag(node))
+	{
+		case T_Query:
+			return expression_can_fail((Node *) ((Query *) node)->jointree) ||
+				expression_can_fail(((Query *) node)->havingQual) ||
+				(!is_result((Query *) node, root) && selected_can_fail((Query *) node)) ||
+				values_can_fail((Query *) node) ||
+				query_tree_walker((Query *) node, conditions_can_fail, root, QTW_IGNORE_JOINALIASES);
+		case T_RangeTblFunction:
+			return expression_can_fail(((RangeTblFunction *) node)->funcexpr) ||
+				expression_tree_walker(node, conditions_can_fail, root);
+		case T_TableFunc:
+			return true;
+		default:
+			return expression_tree_walker(node, conditions_can_fail, root);
+	}
 }
 
 bool
-gj_conditions_can_fail(Query *query)
+gj_conditions_can_fail(const GjAround *here)
 {
-	return conditions_can_fail((Node *) query, NULL);
+	while (here->outer != NULL)
+		here = here->outer;
+	return conditions_can_fail((Node *) here->query, (void *) here->query);
+}
+
+/* How many more queries there may be. */
+typedef struct CountContext
+{
+	const GjAround *around;
+	int			left;
+} CountContext;
+
+static bool
+counts_more(Node *node, CountContext *cxt)
+{
+	CountContext below = *cxt;
+	GjAround	here = {.outer = cxt->around};
+	const CommonTableExpr *cte;
+	bool		result = false;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+	{
+		here.query = (Query *) node;
+		below.around = &here;
+		result = --below.left < 0 ||
+			query_tree_walker((Query *) node, counts_more, &below,
+							  QTW_IGNORE_JOINALIASES | QTW_EXAMINE_RTES_BEFORE);
+	}
+	else if (!IsA(node, RangeTblEntry))
+		return expression_tree_walker(node, counts_more, cxt);
+	else if (((RangeTblEntry *) node)->rtekind == RTE_CTE)
+	{
+		cte = find_cte((RangeTblEntry *) node, &below.around);
+		result = cte != NULL && !cte->cterecursive && is_inlined(cte) &&
+			counts_more(cte->ctequery, &below);
+	}
+	cxt->left = below.left;
+	return result;
+}
+
+bool
+gj_has_more_queries(Query *query, int most)
+{
+	CountContext cxt = {.left = most};
+
+	return counts_more((Node *) query, &cxt);
 }
 
 /* The query whose subquery or CTE is looked at, and how deep below it. */
@@ -470,9 +590,7 @@ source_can_differ(const RangeTblEntry *rte, const RepeatContext *cxt)
 
 		/* one that PostgreSQL puts where it is read is computed by each reader */
 		if (strcmp(cte->ctename, rte->ctename) == 0)
-			return !cte->cterecursive && cte->ctematerialized != CTEMaterializeAlways &&
-				(cte->cterefcount == 1 || cte->ctematerialized == CTEMaterializeNever) &&
-				rows_can_differ(cte->ctequery, &below);
+			return !cte->cterecursive && is_inlined(cte) && rows_can_differ(cte->ctequery, &below);
 	}
 	return true;
 }

@@ -20,14 +20,17 @@ typedef struct GjAround
  */
 extern bool gj_can_fail(Node *node, const GjAround *around);
 
-/* The same of an expression; what is in its subqueries does not count. */
-extern bool gj_expression_can_fail(Node *node);
-
 /*
- * True if a condition of a query, or of one in it, can raise an error.  That a scalar subquery has
- * two rows does not count.
+ * True if a condition of the outermost query, or of one in it, can raise an error, or what is selected
+ * in one and may become a part of one.  That a scalar subquery has two rows does not count.
  */
-extern bool gj_conditions_can_fail(Query *query);
+extern bool gj_conditions_can_fail(const GjAround *here);
+
+/* The constant that LIMIT or OFFSET is; NULL: it is to be computed. */
+extern const Const *gj_constant_limit(Node *limit);
+
+/* True if a query has more than so many, itself and CTEs that are put where they are read included. */
+extern bool gj_has_more_queries(Query *query, int most);
 
 /* True for functions on numbers that raise none whatever their arguments are. */
 extern bool gj_function_is_total(Oid funcid);

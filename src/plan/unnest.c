@@ -154,6 +154,7 @@ rewrite_not_in(const GjAround *here, Node *clause)
 		list_length(sub->targetList) != 1 || !IsA(test, OpExpr) || list_length(test->args) != 2 ||
 		!gj_is_column_of_sublink(lsecond(test->args)) || !gj_operator_is_safe(test->opno) ||
 		!op_hashjoinable(test->opno, exprType(linitial(test->args))) ||
+		gj_has_more_queries(sub, GJ_MOST_COPIED) ||
 		checkExprHasSubLink(linitial(test->args)) || contain_volatile_functions(linitial(test->args)))
 		return NIL;
 	x = linitial(test->args);
@@ -219,7 +220,7 @@ keep_outputs(Query *sub)
  * ahead of those of the CTE, which may be there to keep them from an error.
  */
 static bool
-inline_ctes(Query *query)
+inline_ctes(Query *query, const GjAround *here)
 {
 	bool		changed = false;
 	ListCell   *lc;
@@ -230,7 +231,7 @@ inline_ctes(Query *query)
 		Query	   *sub = (Query *) cte->ctequery;
 
 		if (!is_worth_inlining(cte) || cte->cterecursive || sub->commandType != CMD_SELECT ||
-			!gj_is_repeatable(query, sub) || gj_conditions_can_fail(query))
+			!gj_is_repeatable(query, sub) || gj_conditions_can_fail(here))
 			continue;
 		if (cte->cterefcount > 1)
 			keep_outputs(sub);
@@ -295,7 +296,7 @@ rewrite_query(Query *query, const GjAround *outer)
 	BelowContext below = {.here = &here};
 
 	(void) query_tree_walker(query, rewrite_below, &below, QTW_IGNORE_JOINALIASES);
-	below.changed |= inline_ctes(query);
+	below.changed |= inline_ctes(query, &here);
 	below.changed |= rewrite_here(query, &here);
 	return below.changed;
 }
@@ -330,6 +331,9 @@ may_rewrite(const Query *query, int cursor_options)
 		(cursor_options & CURSOR_OPT_FAST_PLAN) == 0 && is_candidate(query) &&
 		gj_may_offload(&reason) && gj_extension_present();
 }
+
+/* Queries in a rewritten one: CTEs that read each other several times multiply. */
+#define MOST_QUERIES		100
 
 /* What a query must take at least, in times of what planning it once more takes. */
 #define PLANNING_WORTH		20
@@ -394,7 +398,7 @@ gj_plan_unnested(Query *query, const char *query_string, int cursor_options, Par
 	if (!may_rewrite(query, cursor_options))
 		return plan_against(0, false, plan, query, query_string, cursor_options, params);
 	rewritten = copyObject(query);
-	if (!rewrite_query(rewritten, NULL))
+	if (!rewrite_query(rewritten, NULL) || gj_has_more_queries(rewritten, MOST_QUERIES))
 		return plan_against(0, false, plan, query, query_string, cursor_options, params);
 	again = copyObject(query);
 	njoins = gj_joins_searched;

@@ -14,6 +14,7 @@
 #include "access/stratnum.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_operator_d.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -90,6 +91,7 @@ in_as_exists(const GjUnnest *cxt, const SubLink *sublink, bool is_null_false)
 			return NULL;
 		sub->jointree->quals = (Node *)
 			make_ands_explicit(lappend(make_ands_implicit((Expr *) sub->jointree->quals), equal));
+		sub->hasSubLinks |= checkExprHasSubLink((Node *) test);
 	}
 	result = makeNode(SubLink);
 	result->subLinkType = EXISTS_SUBLINK;
@@ -115,7 +117,8 @@ find_extreme(Oid opno, Oid type, bool all)
 	HeapTuple	tuple;
 	bool		agrees;
 
-	if (!OidIsValid(entry->btree_opf))
+	/* a later timestamp can be an earlier one with a time zone */
+	if (!OidIsValid(entry->btree_opf) || op_volatile(opno) != PROVOLATILE_IMMUTABLE)
 		return InvalidOid;
 	strategy = get_op_opfamily_strategy(opno, entry->btree_opf);
 	if (strategy == 0 || strategy == BTEqualStrategyNumber)
@@ -213,6 +216,7 @@ compare_with_extreme(const GjUnnest *cxt, const SubLink *sublink, Oid opno, bool
 	if (!IsA(test, OpExpr) || list_length(test->args) != 2 || !gj_operator_is_safe(opno) ||
 		!gj_is_column_of_sublink(lsecond(test->args)) || !gj_is_plain_query(sub) || sub->hasAggs ||
 		gj_reads_level((Node *) sub, 1) || !gj_is_repeatable(cxt->query, sub) ||
+		gj_has_more_queries(sub, GJ_MOST_COPIED) ||
 		gj_can_fail((Node *) sub, cxt->here))
 		return NULL;
 	x = linitial(test->args);

@@ -7,6 +7,7 @@
 #include "access/stratnum.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -81,7 +82,8 @@ gj_is_plain_query(const Query *query)
 /*
  * True if the clause is an equality of an expression of the subquery and one of the query around
  * it.  Rows of one group are equal to the same outer values: the operator is of the family that
- * groups the inner type.
+ * groups the inner type.  An outer value is equal to one group: two timestamps without a time zone can
+ * be the same one with it, but operators that look at a setting are not immutable.
  */
 static bool
 find_tie(Node *clause, GjTie *tie)
@@ -91,7 +93,8 @@ find_tie(Node *clause, GjTie *tie)
 	Oid			inner_type;
 
 	if (!IsA(clause, OpExpr) || list_length(op->args) != 2 || contain_volatile_functions(clause) ||
-		checkExprHasSubLink(clause) || op->opno >= FirstNormalObjectId)
+		checkExprHasSubLink(clause) || op->opno >= FirstNormalObjectId ||
+		op_volatile(op->opno) != PROVOLATILE_IMMUTABLE)
 		return false;
 	for (int i = 0; i < 2; i++)
 	{
@@ -483,13 +486,7 @@ gj_is_null_without_rows(const TargetEntry *value)
 bool
 gj_needs_left_join(const GjUnnest *cxt)
 {
-	const GjAround *here = cxt->here;
-
-	for (; here->outer != NULL; here = here->outer)
-		/* what is selected in a subquery may be computed far below it */
-		if (gj_is_plain_query(here->query) && gj_expression_can_fail((Node *) here->query->targetList))
-			return true;
-	return gj_conditions_can_fail((Query *) here->query);
+	return gj_conditions_can_fail(cxt->here);
 }
 
 /* CASE WHEN condition THEN value ELSE otherwise END: no left join becomes an inner one by it. */
@@ -637,12 +634,10 @@ gj_join_lookup(GjUnnest *cxt, const SubLink *sublink)
 static bool
 leaves_a_row(Node *limit)
 {
-	Const	   *value;
+	const Const *value = limit != NULL ? gj_constant_limit(limit) : NULL;
 
-	if (limit == NULL)
-		return true;
-	value = (Const *) eval_const_expressions(NULL, limit);
-	return IsA(value, Const) && (value->constisnull || DatumGetInt64(value->constvalue) > 0);
+	return limit == NULL ||
+		(value != NULL && (value->constisnull || DatumGetInt64(value->constvalue) > 0));
 }
 
 /* A copy without all that does not matter to whether there is a row; NULL if there is more to it. */

@@ -27,6 +27,9 @@ typedef struct GjTie
 	bool		inner_first;
 } GjTie;
 
+/* Queries in a subquery that becomes several: those of nested ones multiply. */
+#define GJ_MOST_COPIED		10
+
 /* True if an expression, or a query, reads columns `least` levels further out than its own, or more. */
 extern bool gj_reads_level(Node *node, int least);
 

@@ -12,14 +12,18 @@
 #include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "access/table.h"
+#include "access/transam.h"
+#include "access/xact.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_index.h"
+#include "catalog/pg_proc.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 #include "compat.h"
 #include "plan/unnest_join.h"
@@ -30,6 +34,8 @@ is_column_equality(const OpExpr *op, Index rti, AttrNumber attno, Oid opfamily)
 {
 	if (!IsA(op, OpExpr) || list_length(op->args) != 2 ||
 		get_op_opfamily_strategy(op->opno, opfamily) != BTEqualStrategyNumber ||
+		/* two timestamps can be the same one with a time zone */
+		op_volatile(op->opno) != PROVOLATILE_IMMUTABLE ||
 		(OidIsValid(op->inputcollid) && !get_collation_isdeterministic(op->inputcollid)))
 		return false;
 	for (int i = 0; i < 2; i++)
@@ -65,7 +71,10 @@ is_row_given(Relation index, const List *quals, Index rti)
 
 	if (!form->indisunique || !form->indimmediate || !form->indisvalid ||
 		index->rd_rel->relam != BTREE_AM_OID ||
-		!heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL))
+		!heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL) ||
+		/* a snapshot that is older than the index may see duplicates that are gone */
+		(IsolationUsesXactSnapshot() &&
+		 !TransactionIdPrecedes(HeapTupleHeaderGetXmin(index->rd_indextuple->t_data), TransactionXmin)))
 		return false;
 	/* an expression has the number 0 */
 	for (int i = 0; i < form->indnkeyatts; i++)
