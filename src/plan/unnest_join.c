@@ -518,7 +518,8 @@ gj_show_columns(Query *sub)
 		TargetEntry *tle = lfirst_node(TargetEntry, lc);
 
 		tle->resjunk = false;
-		if (tle->resname == NULL)
+		/* as EXPLAIN shows it */
+		if (tle->resname == NULL || strcmp(tle->resname, "?column?") == 0)
 			tle->resname = pstrdup("value");
 	}
 }
