@@ -567,15 +567,17 @@ typedef struct RepeatContext
 {
 	const Query *query;
 	int			depth;
+	int			nctes;			/* that were looked at */
 } RepeatContext;
 
 static bool rows_can_differ(Node *node, RepeatContext *cxt);
 
 /* True if rows of a source can be others the next time; CTEs inside the walk are walked themselves. */
 static bool
-source_can_differ(const RangeTblEntry *rte, const RepeatContext *cxt)
+source_can_differ(const RangeTblEntry *rte, RepeatContext *cxt)
 {
-	RepeatContext below = {.query = cxt->query};
+	RepeatContext below = {.query = cxt->query,.nctes = cxt->nctes + 1};
+	bool		result;
 	ListCell   *lc;
 
 	if (rte->rtekind != RTE_CTE)
@@ -588,9 +590,14 @@ source_can_differ(const RangeTblEntry *rte, const RepeatContext *cxt)
 	{
 		CommonTableExpr *cte = lfirst_node(CommonTableExpr, lc);
 
+		if (strcmp(cte->ctename, rte->ctename) != 0)
+			continue;
 		/* one that PostgreSQL puts where it is read is computed by each reader */
-		if (strcmp(cte->ctename, rte->ctename) == 0)
-			return !cte->cterecursive && is_inlined(cte) && rows_can_differ(cte->ctequery, &below);
+		if (cte->cterecursive || !is_inlined(cte))
+			return false;
+		result = below.nctes > MOST_CTES || rows_can_differ(cte->ctequery, &below);
+		cxt->nctes = below.nctes;
+		return result;
 	}
 	return true;
 }
