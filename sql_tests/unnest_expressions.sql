@@ -64,7 +64,7 @@ SELECT unnested('SELECT ok FROM o WHERE price < 20 OR (ck, st) IN (SELECT pk, st
 SELECT unnested('SELECT ok FROM o WHERE ck IN (SELECT pk FROM li WHERE li.st = o.st)');
 SELECT unnested('SELECT ok FROM o WHERE (ck, big) IN (SELECT pk, n FROM li WHERE li.ok = o.ok)');
 -- left to PostgreSQL, which makes it a join since 17
-SELECT left(unnested('SELECT ok FROM o WHERE ck IN (SELECT DISTINCT pk FROM li WHERE li.st = o.st)', 14);
+SELECT left(unnested('SELECT ok FROM o WHERE ck IN (SELECT DISTINCT pk FROM li WHERE li.st = o.st)'), 14);
 SELECT unnested('SELECT ok FROM o WHERE ck IN (SELECT pk FROM li WHERE li.q > o.price)');
 
 -- scalar aggregates in SELECT: counts of nothing, fences, aggregates of them, HAVING, keys
