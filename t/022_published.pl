@@ -29,7 +29,7 @@ $node->safe_psql('postgres', 'SELECT gpujoin_cache_evict()');
 my ($cold) = cost('f JOIN d USING (k)');
 $node->safe_psql('postgres', "$load SELECT gpujoin_prewarm('f'), gpujoin_prewarm('d')");
 my ($resident) = cost('f JOIN d USING (k)');
-cmp_ok($resident, '<', $cold / 1.5, 'what is resident costs less');
+cmp_ok($resident, '<', $cold / 1.1, 'what is resident costs less');
 
 # a session looks for the extension once it plans something that the device could do
 sub looks
@@ -55,10 +55,10 @@ $node->safe_psql('postgres', 'CREATE TABLE f2 AS TABLE f; VACUUM ANALYZE f2');
 my ($before) = cost('f2 f JOIN d USING (k)');
 $node->safe_psql('postgres', "$load SELECT gpujoin_prewarm('f2')");
 my ($after) = cost('f2 f JOIN d USING (k)');
-cmp_ok($after, '<', $before / 1.5, 'another table has become resident');
+cmp_ok($after, '<', $before / 1.1, 'another table has become resident');
 $node->safe_psql('postgres', 'VACUUM FULL f2');
 my ($rewritten) = cost('f2 f JOIN d USING (k)');
-cmp_ok($rewritten, '>', $after * 1.5, 'a rewritten one no longer is');
+cmp_ok($rewritten, '>', $after * 1.1, 'a rewritten one no longer is');
 $node->safe_psql('postgres', 'SELECT gpujoin_cache_evict()');
 my ($evicted) = cost('f JOIN d USING (k)');
 is($evicted, $cold, 'nothing is, after all was evicted');

@@ -31,6 +31,9 @@
 #define SLOW_LOOKS			2
 #define SLOW_US				30
 
+/* Tables of fewer pages are not worth a look. */
+#define LEAST_PAGES			256
+
 #define ANSWERS				64
 #define ANSWER_MS			10000
 
@@ -84,7 +87,7 @@ gj_pages_cached(Oid relid)
 	TimestampTz now = GetCurrentTimestamp();
 
 	/* temporary pages of others are not to be read */
-	if (npages == 0 || RELATION_IS_OTHER_TEMP(table))
+	if (npages < LEAST_PAGES || RELATION_IS_OTHER_TEMP(table))
 	{
 		table_close(table, NoLock);
 		return 0;
