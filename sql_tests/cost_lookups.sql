@@ -5,7 +5,7 @@ SET client_min_messages = warning;
 SET max_parallel_workers_per_gather = 0;
 SET gpujoin.loader_workers = 0;
 -- orders of a customer and of a day, and items of an order, are all over their tables
-CREATE TABLE orders (id int, cust int, day int, price int) WITH (autovacuum_enabled = off);
+CREATE TABLE orders (id int, cust int, day int, price int) WITH (autovacuum_enabled = off, fillfactor = 40);
 INSERT INTO orders SELECT i, i * 7919 % 2500, i * 31 % 2000, i % 1000 FROM generate_series(1, 25000) i;
 CREATE TABLE items (ord int, price int) WITH (autovacuum_enabled = off);
 INSERT INTO items SELECT i * 7919 % 25000, i % 1000 FROM generate_series(1, 100000) i;
