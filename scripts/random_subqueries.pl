@@ -233,6 +233,17 @@ sub exists_value
 	return pick('EXISTS', 'EXISTS', 'NOT EXISTS') . " (SELECT FROM $inner->{text} WHERE " . join(' AND ', @ties) . (chance(5) ? ' LIMIT 1' : '') . ')';
 }
 
+# The sides of an equality, the outer one first, and conditions of a subquery that selects the other one.
+sub compared
+{
+	my ($equality, $outer, $inner) = @_;
+	my ($x, $y) = $equality =~ /(\S+) = (\S+)/;
+	($x, $y) = ($y, $x) unless $outer->{$x};
+	my @where = map { column_condition(@{ $inner->{columns} }) } 1 .. pick(0, 0, 1, 1, 2);
+	push @where, "$y IS NOT NULL" if chance(40);
+	return ($x, $y, @where);
+}
+
 # A comparison with any, or all, rows of a subquery.  IN is one; some are correlated.
 sub quantified
 {
@@ -240,10 +251,7 @@ sub quantified
 	my $inner = chance(10) ? grouped(1, 300) : small_table($most);
 	my $equality = equality($outer, $inner->{columns}) or return 'true';
 	my %outer = map { $_->{name} => $_ } @$outer;
-	my ($x, $y) = $equality =~ /(\S+) = (\S+)/;
-	($x, $y) = ($y, $x) unless $outer{$x};
-	my @where = map { column_condition(@{ $inner->{columns} }) } 1 .. pick(0, 0, 1, 1, 2);
-	push @where, "$y IS NOT NULL" if chance(40);
+	my ($x, $y, @where) = compared($equality, \%outer, $inner);
 	push @where, 'false' if chance(8);
 	push @where, ties_of($outer, $inner) if $inner->{rows} <= 300 && chance(15);
 	my $of = chance(40) ? pick('IN', 'NOT IN') : pick('<', '>', '<=', '>=', '>', '=', '<>') . ' ' . pick('ALL', 'ANY');
@@ -305,10 +313,7 @@ sub not_in
 	my $inner = chance(15) ? grouped(1, 300) : small_table(1500);
 	my $equality = equality($outer, $inner->{columns}) or return 'true';
 	my %outer = map { $_->{name} => $_ } @$outer;
-	my ($x, $y) = $equality =~ /(\S+) = (\S+)/;
-	($x, $y) = ($y, $x) unless $outer{$x};
-	my @where = map { column_condition(@{ $inner->{columns} }) } 1 .. pick(0, 0, 1, 1, 2);
-	push @where, "$y IS NOT NULL" if chance(40);
+	my ($x, $y, @where) = compared($equality, \%outer, $inner);
 	push @where, 'false' if chance(5);
 	$x .= ' + 1' if $outer{$x}{class} eq 'int' && chance(10);
 	return pick("$x NOT IN", "$x NOT IN", "$x NOT IN", "$x IN") . " (SELECT $y FROM $inner->{text}" . (@where ? ' WHERE ' . join(' AND ', @where) : '') . ')';

@@ -39,7 +39,8 @@ typedef struct GjFusedExpr
 	int32_t		expr;			/* CODE; PRODUCTS: first of the plan's factors */
 	int64_t		constant;		/* BYTES: the form of column b's; or, where b is -1, of HASH_T nothing,
 								 * of others a text among the program's constants, GJ_FUSED_TEXT */
-	int64_t		high;			/* BYTES: GJ_BYTES_NOT, GJ_BYTES_UTF8; RANGE: constant <= column a <= high; op is LOAD */
+	int64_t		high;			/* BYTES: GJ_BYTES_NOT, GJ_BYTES_UTF8; RANGE: constant <= column a <=
+								 * high; op is LOAD */
 } GjFusedExpr;
 
 /* A factor of a sum of products of integers, which an aggregate takes. */

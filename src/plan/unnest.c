@@ -45,6 +45,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "parser/parse_clause.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -87,16 +88,11 @@ Expr *
 gj_not_exists(const Query *sub, Expr *condition)
 {
 	Query	   *copy = copyObject((Query *) sub);
-	SubLink    *sublink = makeNode(SubLink);
 
 	if (condition != NULL)
-		copy->jointree->quals = (Node *)
-			make_ands_explicit(lappend(make_ands_implicit((Expr *) copy->jointree->quals), condition));
+		copy->jointree->quals = gj_and_conditions(copy->jointree->quals, list_make1(condition));
 	copy->targetList = list_make1(makeTargetEntry((Expr *) makeBoolConst(true, false), 1, pstrdup("found"), false));
-	sublink->subLinkType = EXISTS_SUBLINK;
-	sublink->subselect = (Node *) copy;
-	sublink->location = -1;
-	return makeBoolExpr(NOT_EXPR, list_make1(sublink), -1);
+	return makeBoolExpr(NOT_EXPR, list_make1(gj_make_sublink(EXISTS_SUBLINK, copy)), -1);
 }
 
 static Expr *
@@ -200,18 +196,15 @@ is_worth_inlining(const CommonTableExpr *cte)
 static void
 keep_outputs(Query *sub)
 {
-	Index		last = 0;
 	ListCell   *lc;
 
 	sub->queryId = READ_AGAIN;
 	foreach(lc, sub->targetList)
-		last = Max(last, lfirst_node(TargetEntry, lc)->ressortgroupref);
-	foreach(lc, sub->targetList)
 	{
 		TargetEntry *tle = lfirst_node(TargetEntry, lc);
 
-		if (tle->ressortgroupref == 0 && contain_agg_clause((Node *) tle->expr))
-			tle->ressortgroupref = ++last;
+		if (contain_agg_clause((Node *) tle->expr))
+			(void) assignSortGroupRef(tle, sub->targetList);
 	}
 }
 

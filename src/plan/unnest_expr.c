@@ -71,7 +71,6 @@ in_as_exists(const GjUnnest *cxt, const SubLink *sublink, bool is_null_false)
 {
 	Query	   *sub = (Query *) sublink->subselect;
 	List	   *tests = make_ands_implicit((Expr *) sublink->testexpr);
-	SubLink    *result;
 	ListCell   *lc;
 
 	if (!gj_is_plain_query(sub) || sub->hasAggs)
@@ -89,15 +88,10 @@ in_as_exists(const GjUnnest *cxt, const SubLink *sublink, bool is_null_false)
 		if (!is_null_false && (!gj_is_never_null(cxt->query, linitial(test->args)) ||
 							   !gj_is_never_null(sub, lsecond(((OpExpr *) equal)->args))))
 			return NULL;
-		sub->jointree->quals = (Node *)
-			make_ands_explicit(lappend(make_ands_implicit((Expr *) sub->jointree->quals), equal));
+		sub->jointree->quals = gj_and_conditions(sub->jointree->quals, list_make1(equal));
 		sub->hasSubLinks |= checkExprHasSubLink((Node *) test);
 	}
-	result = makeNode(SubLink);
-	result->subLinkType = EXISTS_SUBLINK;
-	result->subselect = (Node *) sub;
-	result->location = -1;
-	return result;
+	return gj_make_sublink(EXISTS_SUBLINK, sub);
 }
 
 /* ---- ANY and ALL of what is not correlated */
@@ -158,17 +152,6 @@ make_aggregate(Oid function, Oid result, Node *arg, Oid collation)
 	return aggref;
 }
 
-static SubLink *
-make_sublink(SubLinkType type, const Query *sub)
-{
-	SubLink    *sublink = makeNode(SubLink);
-
-	sublink->subLinkType = type;
-	sublink->subselect = (Node *) sub;
-	sublink->location = -1;
-	return sublink;
-}
-
 /* (SELECT expr FROM the subquery), an aggregate of rows */
 static Expr *
 select_aggregate(const Query *sub, Expr *expr)
@@ -178,7 +161,7 @@ select_aggregate(const Query *sub, Expr *expr)
 	query->hasAggs = true;
 	query->sortClause = NIL;
 	query->targetList = list_make1(makeTargetEntry(expr, 1, pstrdup("value"), false));
-	return (Expr *) make_sublink(EXPR_SUBLINK, query);
+	return (Expr *) gj_make_sublink(EXPR_SUBLINK, query);
 }
 
 /* The greatest or least value of a subquery's column; NULL also if one is, and that matters. */

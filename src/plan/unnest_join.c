@@ -13,6 +13,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "parser/parse_clause.h"
 #include "parser/parse_oper.h"
 #include "parser/parse_relation.h"
 #include "parser/parsetree.h"
@@ -75,6 +76,23 @@ gj_is_plain_query(const Query *query)
 		query->windowClause == NIL && query->distinctClause == NIL && query->cteList == NIL &&
 		!query->hasWindowFuncs && !query->hasTargetSRFs && !query->hasModifyingCTE &&
 		query->jointree->fromlist != NIL;
+}
+
+SubLink *
+gj_make_sublink(SubLinkType type, Query *sub)
+{
+	SubLink    *sublink = makeNode(SubLink);
+
+	sublink->subLinkType = type;
+	sublink->subselect = (Node *) sub;
+	sublink->location = -1;
+	return sublink;
+}
+
+Node *
+gj_and_conditions(Node *quals, List *conditions)
+{
+	return (Node *) make_ands_explicit(list_concat(make_ands_implicit((Expr *) quals), conditions));
 }
 
 /* ---- scalar aggregates */
@@ -212,12 +230,8 @@ add_group(Query *query, Expr *expr)
 {
 	TargetEntry *tle = add_target(query, expr, "key");
 	SortGroupClause *group = makeNode(SortGroupClause);
-	Index		last = 0;
-	ListCell   *lc;
 
-	foreach(lc, query->targetList)
-		last = Max(last, lfirst_node(TargetEntry, lc)->ressortgroupref);
-	group->tleSortGroupRef = tle->ressortgroupref = last + 1;
+	group->tleSortGroupRef = assignSortGroupRef(tle, query->targetList);
 	get_sort_group_operators(exprType((Node *) expr), false, true, false, &group->sortop,
 							 &group->eqop, NULL, &group->hashable);
 	query->groupClause = lappend(query->groupClause, group);
@@ -370,7 +384,6 @@ exists_row(const Query *outer, const RangeTblEntry *table, List *conditions)
 	Query	   *query = makeNode(Query);
 	RangeTblEntry *rte = copyObject((RangeTblEntry *) table);
 	RangeTblRef *ref = makeNode(RangeTblRef);
-	SubLink    *sublink = makeNode(SubLink);
 
 	/* what the query around it needs: a plan has it for each table */
 #if PG_VERSION_NUM >= 160000
@@ -386,10 +399,7 @@ exists_row(const Query *outer, const RangeTblEntry *table, List *conditions)
 	query->rtable = list_make1(rte);
 	query->jointree = makeFromExpr(list_make1(ref), (Node *) make_ands_explicit(conditions));
 	(void) add_target(query, (Expr *) makeBoolConst(true, false), "found");
-	sublink->subLinkType = EXISTS_SUBLINK;
-	sublink->subselect = (Node *) query;
-	sublink->location = -1;
-	return (Node *) sublink;
+	return (Node *) gj_make_sublink(EXISTS_SUBLINK, query);
 }
 
 /*

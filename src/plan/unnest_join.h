@@ -114,6 +114,12 @@ extern Expr *gj_compare_in_sublink(const OpExpr *test, const Query *sub);
 /* True for a column of a table that has no NULL, not even made up by an outer join. */
 extern bool gj_is_never_null(const Query *query, Node *node);
 
+/* A subquery in an expression, without a comparison. */
+extern SubLink *gj_make_sublink(SubLinkType type, Query *sub);
+
+/* A condition (NULL: true) AND others. */
+extern Node *gj_and_conditions(Node *quals, List *conditions);
+
 /* NOT EXISTS (SELECT FROM ... WHERE ... AND condition); condition: NULL, or one of the subquery's. */
 extern Expr *gj_not_exists(const Query *sub, Expr *condition);
 

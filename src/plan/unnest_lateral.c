@@ -213,12 +213,6 @@ is_true(Node *quals)
 							 DatumGetBool(((Const *) quals)->constvalue));
 }
 
-static Node *
-and_conditions(Node *quals, List *conditions)
-{
-	return (Node *) make_ands_explicit(list_concat(make_ands_implicit((Expr *) quals), conditions));
-}
-
 /* The join without a lateral subquery on its right, or as it is. */
 static Node *
 join_without_lateral(GjUnnest *cxt, JoinExpr *join, bool nullable)
@@ -230,7 +224,7 @@ join_without_lateral(GjUnnest *cxt, JoinExpr *join, bool nullable)
 
 	if (conditions != NIL)
 	{
-		join->quals = and_conditions(join->quals, conditions);
+		join->quals = gj_and_conditions(join->quals, conditions);
 		return (Node *) join;
 	}
 	/* there is one row, so that a LEFT JOIN of it adds none */
@@ -284,7 +278,7 @@ gj_join_laterals(GjUnnest *cxt)
 			JoinExpr   *join = conditions != NIL ? NULL : join_lateral_aggregate(cxt, rti, left, false);
 
 			if (conditions != NIL)
-				from->quals = and_conditions(from->quals, conditions);
+				from->quals = gj_and_conditions(from->quals, conditions);
 			if (join != NULL)
 			{
 				left = list_make1(join);
