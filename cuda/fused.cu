@@ -61,7 +61,7 @@ launch_for_size(GjQueue *queue, const GjFusedPlan *plan, const Input &input, con
 	return launch_aggregate<GJ_FUSED_AGGREGATES, has_code>(queue, plan, input, stage);
 }
 
-template <typename V, int nsteps, bool hashed>
+template <typename V, int nsteps, PlainSlots slots>
 static GjStatus
 launch_plain(GjQueue *queue, const GjFusedPlan *plan, const Plain &plain, const Input &input)
 {
@@ -69,23 +69,23 @@ launch_plain(GjQueue *queue, const GjFusedPlan *plan, const Plain &plain, const 
 	GjAggState *partial;
 	void *memory;
 
-	GJ_TRY(blocks_at_once(queue, fused_plain<V, nsteps, hashed>, 0, input.nchunks, &blocks));
+	GJ_TRY(blocks_at_once(queue, fused_plain<V, nsteps, slots>, 0, input.nchunks, &blocks));
 	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, (size_t) plan->naggregates * blocks * sizeof(GjAggState),
 					  &memory));
 	partial = (GjAggState *) memory;
-	fused_plain<V, nsteps, hashed><<<blocks, GJ_THREADS, 0, queue->stream>>>(plain, input, partial);
+	fused_plain<V, nsteps, slots><<<blocks, GJ_THREADS, 0, queue->stream>>>(plain, input, partial);
 	GJ_LAUNCHED(queue, "fused_plain");
 	return merge_partials(queue, plan, blocks, partial);
 }
 
-template <typename V, int nsteps, bool hashed>
+template <typename V, int nsteps, PlainSlots slots>
 static GjStatus
 launch_plain_select(GjQueue *queue, const Plain &plain, const Input &input, const TupleList &to)
 {
 	uint32_t blocks = 0;
 
-	GJ_TRY(blocks_at_once(queue, fused_plain_select<V, nsteps, hashed>, 0, input.nchunks, &blocks));
-	fused_plain_select<V, nsteps, hashed>
+	GJ_TRY(blocks_at_once(queue, fused_plain_select<V, nsteps, slots>, 0, input.nchunks, &blocks));
+	fused_plain_select<V, nsteps, slots>
 		<<<blocks, GJ_THREADS, 0, queue->stream>>>(plain, input, to);
 	GJ_LAUNCHED(queue, "fused_plain_select");
 	return GJ_OK;
@@ -508,6 +508,83 @@ launch_all(GjQueue *queue, const GjFusedPlan *plan, const Plain *plain, const In
 								: launch_group<false>(queue, plan, input, stage, groups, missed);
 }
 
+/* ---- payloads */
+
+/* True if an expression or a term reads a column of slot s that is not `column`. */
+static bool
+reads_other(const GjFusedExpr *e, uint32_t s, int16_t column)
+{
+	return (e->a >= 0 && e->slot_a == s && (e->a != column || e->form == GJ_FUSED_BYTES)) ||
+		   (e->b >= 0 && e->slot_b == s && (e->b != column || e->form == GJ_FUSED_BYTES));
+}
+
+/* True if nothing of a step's rows is read but their payload. */
+static bool
+payload_suffices(const GjFusedPlan *plan, uint32_t s)
+{
+	const GjFusedStep *step = &plan->steps[s];
+	bool other = !step->table.has_payload || step->marks != NULL || plan->nregisters > 0 ||
+				 (step->nkeys != 1 && step->table.kind != GJ_TABLE_WIDE);
+
+	for (uint32_t k = 0; k < plan->nexprs; k++)
+		other |= plan->exprs[k].form != GJ_FUSED_NONE && plan->exprs[k].form != GJ_FUSED_PRODUCTS &&
+				 reads_other(&plan->exprs[k], s + 1, step->payload);
+	for (uint32_t k = 0; k < plan->nterms; k++)
+		other |= reads_other(&plan->terms[k], s + 1, step->payload);
+	for (uint32_t k = 0; k < plan->nfactors; k++)
+		other |= plan->factors[k].column >= 0 && plan->factors[k].slot == s + 1 &&
+				 plan->factors[k].column != step->payload;
+	return !other;
+}
+
+/*
+ * Lets steps find payloads where these suffice: the number of a "row" is the payload then, of which
+ * the column makes the value again.  columns: the program's, which are the caller's own.  True if
+ * there are any.
+ */
+static bool
+find_payloads(GjFusedPlan *plan, GjColumn *columns)
+{
+	bool some = false;
+
+	for (uint32_t s = 0; s < plan->nsteps; s++)
+	{
+		GjTableRef *table = &plan->steps[s].table;
+		GjColumn *column = &columns[plan->steps[s].payload];
+
+		if (table->kind == GJ_TABLE_NONE || !payload_suffices(plan, s))
+			continue;
+		some = table->finds_payload = true;
+		if (table->kind == GJ_TABLE_DIRECT)
+			table->place = table->payloads;
+		column->packed = GJ_PACKED_ROW;
+		column->narrow = true;
+		column->base = INT32_MIN;
+		column->factor = 1;
+	}
+	return some;
+}
+
+/* launch_all for aggregates, by kernels of no special kind. */
+static GjStatus
+launch_with_payloads(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
+					 const GjFusedPart *parts, Input input, uint64_t nrows, uint64_t list_bytes)
+{
+	const size_t nbytes = plan->ncolumns * sizeof(GjColumn);
+	GjFusedPlan with = *plan;
+	GjColumn *own = (GjColumn *) malloc(nbytes + 1);
+	GjStatus status = GJ_OK;
+
+	if (own == NULL)
+		return GJ_OUT_OF_HOST_MEMORY;
+	memcpy(own, columns, nbytes);
+	if (find_payloads(&with, own))
+		status = upload_parts(queue, &with, own, parts, input.nparts, &input);
+	free(own);
+	GJ_TRY(status);
+	return launch_all(queue, &with, NULL, input, nrows, list_bytes, NULL, {});
+}
+
 static GjStatus
 gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
 		 uint32_t nparts, uint64_t list_bytes, const GjGroups *groups, GjFusedMissed *missed)
@@ -543,8 +620,11 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 	if (input.nchunks > 0 && !done)
 	{
 		const bool is_plain = gj_make_plain_rows(plan, columns, parts, nparts, &plain);
-		const GjStatus status = launch_all(queue, plan, is_plain ? &plain : NULL, input, nrows,
-										   list_bytes, groups, lists);
+		const GjStatus status =
+			groups == NULL && !is_plain
+				? launch_with_payloads(queue, plan, columns, parts, input, nrows, list_bytes)
+				: launch_all(queue, plan, is_plain ? &plain : NULL, input, nrows, list_bytes,
+							 groups, lists);
 
 		free_lists(queue);
 		GJ_TRY(status);

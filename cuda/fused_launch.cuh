@@ -128,17 +128,20 @@ merge_partials(GjQueue *queue, const GjFusedPlan *plan, uint32_t blocks, const G
 
 static_assert(PLAIN_STEPS == 4, "FOR_PLAIN_STEPS");
 /* Calls a function template for what a plain plan is. */
-#define FOR_PLAIN_STEPS(plain, V, hashed, function, ...)                                           \
-	((plain).nsteps == 0   ? function<V, 0, false>(__VA_ARGS__)                                    \
-	 : (plain).nsteps == 1 ? function<V, 1, hashed>(__VA_ARGS__)                                   \
-	 : (plain).nsteps == 2 ? function<V, 2, hashed>(__VA_ARGS__)                                   \
-	 : (plain).nsteps == 3 ? function<V, 3, hashed>(__VA_ARGS__)                                   \
-						   : function<V, PLAIN_STEPS, hashed>(__VA_ARGS__))
-#define FOR_PLAIN_WIDTH(plain, hashed, function, ...)                                              \
-	((plain).wide ? FOR_PLAIN_STEPS(plain, int64_t, hashed, function, __VA_ARGS__)                 \
-				  : FOR_PLAIN_STEPS(plain, int32_t, hashed, function, __VA_ARGS__))
+#define FOR_PLAIN_STEPS(plain, V, slots, function, ...)                                            \
+	((plain).nsteps == 0   ? function<V, 0, NO_SLOTS>(__VA_ARGS__)                                 \
+	 : (plain).nsteps == 1 ? function<V, 1, slots>(__VA_ARGS__)                                    \
+	 : (plain).nsteps == 2 ? function<V, 2, slots>(__VA_ARGS__)                                    \
+	 : (plain).nsteps == 3 ? function<V, 3, slots>(__VA_ARGS__)                                    \
+						   : function<V, PLAIN_STEPS, slots>(__VA_ARGS__))
+#define FOR_PLAIN_WIDTH(plain, slots, function, ...)                                               \
+	((plain).wide ? FOR_PLAIN_STEPS(plain, int64_t, slots, function, __VA_ARGS__)                  \
+				  : FOR_PLAIN_STEPS(plain, int32_t, slots, function, __VA_ARGS__))
 #define FOR_PLAIN(plain, function, ...)                                                            \
-	((plain).hashed ? FOR_PLAIN_WIDTH(plain, true, function, __VA_ARGS__)                          \
-					: FOR_PLAIN_WIDTH(plain, false, function, __VA_ARGS__))
+	((plain).slots == SLOTS_OF_TWO                                                                 \
+		 ? FOR_PLAIN_STEPS(plain, int64_t, SLOTS_OF_TWO, function, __VA_ARGS__)                    \
+	 : (plain).slots == SLOTS_OF_ONE                                                               \
+		 ? FOR_PLAIN_WIDTH(plain, SLOTS_OF_ONE, function, __VA_ARGS__)                             \
+		 : FOR_PLAIN_WIDTH(plain, NO_SLOTS, function, __VA_ARGS__))
 
 #endif /* GJ_CUDA_FUSED_LAUNCH_CUH */

@@ -1,7 +1,7 @@
 /*
  * fused_plain.cuh
  *	  The fused operator for the commonest plans: sums of integers without NULLs, over rows that
- *	  pass ranges and joins on integers.
+ *	  pass ranges and joins on integers, or on the halves of a text's or uuid's key.
  *
  * gj_make_plain decides once for a plan whether it is such a one, so the kernels have no branch
  * for anything else; other plans run fused_aggregate.  Instructions limit these kernels, not
@@ -42,12 +42,31 @@ typedef struct PlainRange
 	uint64_t span;
 } PlainRange;
 
+/* What slots the steps' tables have at most. */
+enum PlainSlots
+{
+	NO_SLOTS,
+	SLOTS_OF_ONE,
+	SLOTS_OF_TWO /* some; others can be of one key, or have none */
+};
+
+/* What a step looks up: an integer, two as one, two, or the halves of a column's bytes. */
+enum PlainKeys
+{
+	PLAIN_ONE,
+	PLAIN_PACKED, /* `key` the high 32 bits, `second` the low ones */
+	PLAIN_TWO,
+	PLAIN_HALVES
+};
+
 /* Of slots or places there are less than 2^32. */
 typedef struct PlainStep
 {
-	PlainOperand key; /* probe */
-	PlainOperand low; /* packed: the low 32 bits of the key, `key` being the high ones */
-	bool packed;
+	PlainOperand key; /* probe; HALVES: its column is the one */
+	PlainOperand second;
+	uint8_t keys;  /* PlainKeys; the last two: in wide slots */
+	uint8_t form;  /* HALVES: of the bytes */
+	uint8_t whole; /* HALVES: GJ_KEY_WHOLE or 0 */
 	GjTableRef table; /* what it finds is the row where it has no `rows` */
 	bool anti;
 	bool payload; /* it finds payloads, in slots or places, not rows */
@@ -71,7 +90,7 @@ typedef struct Plain
 	uint32_t nexprs;
 	uint32_t naggregates;
 	bool wide;                            /* some operand is */
-	bool hashed;                          /* some step has slots */
+	PlainSlots slots;                     /* of the steps' tables; wide ones: plain.wide, too */
 	uint8_t expr_of[GJ_FUSED_AGGREGATES]; /* PLAIN_EXPRS: none, the tuples are counted */
 	PlainRange range[PLAIN_RANGES];
 	PlainStep step[PLAIN_STEPS];
@@ -125,9 +144,9 @@ load_plain_keys(const PlainStep &step, const GjColumn *columns, const TileRows<V
 	{
 		V low[PLAIN_ROWS];
 
-		if (!step.packed)
+		if (step.keys != PLAIN_PACKED)
 			return;
-		load_probe_side(step.low, columns, rows, low);
+		load_probe_side(step.second, columns, rows, low);
 #pragma unroll
 		for (uint32_t i = 0; i < PLAIN_ROWS; i++)
 			key[i] = gj_pack_i(key[i], low[i]);
@@ -337,6 +356,79 @@ look_up_hashed(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive
 	return matched;
 }
 
+/*
+ * The same of halves of keys, and of two keys.  A function of its own: it takes more registers than
+ * all others.
+ */
+static __device__ __noinline__ Found<PLAIN_TOGETHER>
+find_halves(const PlainStep &step, const GjColumn &column, const uint4 row, uint32_t wanted,
+			GjResults *results)
+{
+	const uint32_t rows[PLAIN_TOGETHER] = {row.x, row.y, row.z, row.w};
+	const Halves<PLAIN_TOGETHER> halves =
+		halves_of<PLAIN_TOGETHER>(column, step.form, step.whole, rows, wanted);
+
+	gj_note_error(results, halves.status);
+	return look_up_wide<PLAIN_TOGETHER>(step.table, step.payload, halves.key, halves.known);
+}
+
+struct TwoKeys
+{
+	int64_t key[2][PLAIN_TOGETHER];
+};
+
+static __device__ __noinline__ Found<PLAIN_TOGETHER>
+find_two(const PlainStep &step, const TwoKeys two, uint32_t wanted)
+{
+	return look_up_wide<PLAIN_TOGETHER>(step.table, step.payload, two.key, wanted);
+}
+
+static_assert(PLAIN_TOGETHER == 4, "find_halves");
+
+template <typename V>
+static __device__ __forceinline__ uint32_t
+look_up_in_wide(const PlainStep &step, const GjColumn *columns, const TileRows<V> &rows,
+				uint32_t alive, uint32_t (&found)[PLAIN_ROWS], GjResults *results)
+{
+	uint32_t matched = 0;
+	V first[PLAIN_ROWS] = {};
+	V second[PLAIN_ROWS] = {};
+
+	if (step.keys == PLAIN_TWO)
+	{
+		load_probe_side(step.key, columns, rows, first);
+		load_probe_side(step.second, columns, rows, second);
+	}
+#pragma unroll
+	for (uint32_t from = 0; from < PLAIN_ROWS; from += PLAIN_TOGETHER)
+	{
+		const uint32_t wanted = alive >> from & ((1u << PLAIN_TOGETHER) - 1);
+		Found<PLAIN_TOGETHER> some;
+
+		if (wanted == 0)
+			continue;
+		if (step.keys == PLAIN_TWO)
+			some = find_two(
+				step,
+				{{{first[from], first[from + 1], first[from + 2], first[from + 3]},
+				  {second[from], second[from + 1], second[from + 2], second[from + 3]}}},
+				wanted);
+		else
+			some = find_halves(step, columns[step.key.column],
+							   {Shape<V>::row(rows.first, from), Shape<V>::row(rows.first, from + 1),
+								Shape<V>::row(rows.first, from + 2),
+								Shape<V>::row(rows.first, from + 3)},
+							   wanted, results);
+#pragma unroll
+		for (uint32_t i = 0; i < PLAIN_TOGETHER; i++)
+		{
+			found[from + i] = some.row[i];
+			matched |= (uint32_t) (some.row[i] != GJ_NO_ROW) << (from + i);
+		}
+	}
+	return matched;
+}
+
 /* The tuples of `alive` whose key may be in a table, by its filter. */
 template <typename V, bool hashed>
 static __device__ __forceinline__ uint32_t
@@ -439,10 +531,11 @@ static_assert(PLAIN_STEPS <= 4 && FILTER_WASTE + FILTER_REST <= INT8_MAX, "Filte
  * Takes the rows of a thread that are there through ranges and joins: returns those that come out,
  * and found[s], where they were found.
  */
-template <typename V, int nsteps, bool hashed>
+template <typename V, int nsteps, PlainSlots slots>
 static __device__ __forceinline__ uint32_t
 take_plain(const Plain &plain, const GjColumn *columns, const TileRows<V> &rows, Filters &filters,
-		   uint32_t (&found)[nsteps + 1][PLAIN_ROWS], uint32_t (&counts)[nsteps + 1])
+		   uint32_t (&found)[nsteps + 1][PLAIN_ROWS], uint32_t (&counts)[nsteps + 1],
+		   GjResults *results)
 {
 	uint32_t alive = those_in_ranges<V>(plain, columns, rows);
 
@@ -456,12 +549,17 @@ take_plain(const Plain &plain, const GjColumn *columns, const TileRows<V> &rows,
 
 		if (alive == 0)
 			break;
-		load_plain_keys(step, columns, rows, key);
-		matched = filters.ask<V, hashed>(step, s, key, alive);
-		if (hashed && step.table.kind == GJ_TABLE_HASH)
-			matched = look_up_hashed(step, key, matched, found[s]);
+		if (slots == SLOTS_OF_TWO && step.table.kind == GJ_TABLE_WIDE)
+			matched = look_up_in_wide(step, columns, rows, alive, found[s], results);
 		else
-			matched = look_up_direct(step.table, key, matched, found[s]);
+		{
+			load_plain_keys(step, columns, rows, key);
+			matched = filters.ask<V, slots != NO_SLOTS>(step, s, key, alive);
+			if (slots != NO_SLOTS && step.table.kind == GJ_TABLE_HASH)
+				matched = look_up_hashed(step, key, matched, found[s]);
+			else
+				matched = look_up_direct(step.table, key, matched, found[s]);
+		}
 		if (step.anti)
 		{
 #pragma unroll
@@ -612,7 +710,7 @@ find_chunk(uint32_t ncolumns, const Input &input, uint32_t chunk, uint32_t *p)
 }
 
 /* Blocks of an SM: row ids of more steps take more registers. */
-#define PLAIN_BLOCKS(nsteps, hashed) ((nsteps) > 1 || (hashed) ? 3 : 4)
+#define PLAIN_BLOCKS(nsteps, slots) ((nsteps) > 1 || (slots) != NO_SLOTS ? 3 : 4)
 
 /* Adds the tuples that have come out; *over: some value overflows. */
 template <typename V, int nsteps>
@@ -671,7 +769,7 @@ finish_sums(const Plain &plain, const Input &input, bool over, const uint32_t (&
  * Takes the tiles of a block's chunks through ranges and joins.  take(c, p, rows, found, alive)
  * gets what comes out of each: of chunk c of part p.
  */
-template <typename V, int nsteps, bool hashed, typename Take>
+template <typename V, int nsteps, PlainSlots slots, typename Take>
 static __device__ __forceinline__ void
 take_tiles(const Plain &plain, const Input &input, uint32_t (&counts)[nsteps + 1], Take take)
 {
@@ -688,16 +786,17 @@ take_tiles(const Plain &plain, const Input &input, uint32_t (&counts)[nsteps + 1
 			const TileRows<V> rows(tile, c.end);
 			uint32_t found[nsteps + 1][PLAIN_ROWS];
 			const uint32_t alive =
-				take_plain<V, nsteps, hashed>(plain, c.columns, rows, filters, found, counts);
+				take_plain<V, nsteps, slots>(plain, c.columns, rows, filters, found, counts,
+											  input.results);
 
 			take(c, p, rows, found, alive);
 		}
 	}
 }
 
-template <typename V, int nsteps, bool hashed>
+template <typename V, int nsteps, PlainSlots slots>
 static __global__ void
-__launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
+__launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, slots))
 	fused_plain(const __grid_constant__ Plain plain, const __grid_constant__ Input input,
 				GjAggState *partial)
 {
@@ -705,7 +804,7 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 	uint32_t counts[nsteps + 1] = {};
 	bool over = false;
 
-	take_tiles<V, nsteps, hashed>(
+	take_tiles<V, nsteps, slots>(
 		plain, input, counts,
 		[&](const PlainChunk &c, uint32_t, const TileRows<V> &rows,
 			const uint32_t(&found)[nsteps + 1][PLAIN_ROWS], uint32_t alive)
@@ -717,15 +816,15 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
 }
 
 /* Appends the rows that come out to lists of all slots, as fused_select does. */
-template <typename V, int nsteps, bool hashed>
+template <typename V, int nsteps, PlainSlots slots>
 static __global__ void
-__launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, hashed))
+__launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, slots))
 	fused_plain_select(const __grid_constant__ Plain plain, const __grid_constant__ Input input,
 					   const __grid_constant__ TupleList to)
 {
 	uint32_t counts[nsteps + 1] = {};
 
-	take_tiles<V, nsteps, hashed>(
+	take_tiles<V, nsteps, slots>(
 		plain, input, counts,
 		[&](const PlainChunk &c, uint32_t p, const TileRows<V> &rows,
 			const uint32_t(&found)[nsteps + 1][PLAIN_ROWS], uint32_t alive)

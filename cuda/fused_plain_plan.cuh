@@ -81,6 +81,55 @@ plain_ranges(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart
 	return true;
 }
 
+/* True if keys are looked up in slots: these are not numbers of places. */
+static bool
+has_slots(const GjTableRef &table)
+{
+	return table.kind == GJ_TABLE_HASH || table.kind == GJ_TABLE_WIDE;
+}
+
+/* A key that is a column of integers of the probe source. */
+static bool
+plain_key(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
+		  uint32_t nparts, int16_t column, uint8_t slot, PlainOperand *to)
+{
+	return column >= 0 && slot == 0 &&
+		   plain_operand(plan, columns, parts, nparts, column, 0, 0, to);
+}
+
+/* What a step looks up. */
+static bool
+plain_keys(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
+		   uint32_t nparts, const GjFusedStep *step, PlainStep *to)
+{
+	const GjFusedExpr *key = &plan->exprs[step->first_key];
+
+	if (step->nkeys == 2 && are_halves(key))
+	{
+		to->keys = PLAIN_HALVES;
+		to->key.column = key->a;
+		to->form = key->arg;
+		to->whole = (uint8_t) (key->high & GJ_KEY_WHOLE);
+		return step->table.kind == GJ_TABLE_WIDE && key->slot_a == 0;
+	}
+	if (key->form != GJ_FUSED_SIMPLE ||
+		!plain_key(plan, columns, parts, nparts, key->a, key->slot_a, &to->key))
+		return false;
+	if (step->nkeys == 2)
+	{
+		to->keys = PLAIN_TWO;
+		return step->table.kind == GJ_TABLE_WIDE && key->op == GJ_OP_LOAD && !key->is_float &&
+			   key[1].form == GJ_FUSED_SIMPLE && key[1].op == GJ_OP_LOAD && !key[1].is_float &&
+			   plain_key(plan, columns, parts, nparts, key[1].a, key[1].slot_a, &to->second);
+	}
+	if (step->nkeys != 1 || key->op != GJ_OP_PACK_I)
+		return step->nkeys == 1 && key->op == GJ_OP_LOAD;
+	to->keys = PLAIN_PACKED;
+	return !to->key.wide &&
+		   plain_key(plan, columns, parts, nparts, key->b, key->slot_b, &to->second) &&
+		   !to->second.wide;
+}
+
 static bool
 plain_steps(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart *parts,
 			uint32_t nparts, Plain *plain)
@@ -91,25 +140,20 @@ plain_steps(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart 
 	for (uint32_t s = 0; s < plan->nsteps; s++)
 	{
 		const GjFusedStep *step = &plan->steps[s];
-		const GjFusedExpr *key = &plan->exprs[step->first_key];
 		PlainStep *to = &plain->step[s];
 
 		if (step->table.kind == GJ_TABLE_NONE || step->table.nslots > UINT32_MAX ||
-			step->nkeys != 1 || gj_fused_keeps_all(step->join_type) ||
+			gj_fused_keeps_all(step->join_type) ||
 			gj_fused_marks(step->join_type) || step->residual.form != GJ_FUSED_NONE ||
 			step->filter.form != GJ_FUSED_NONE)
 			return false;
-		if (key->form != GJ_FUSED_SIMPLE || key->a < 0 || key->slot_a != 0 ||
-			!plain_operand(plan, columns, parts, nparts, key->a, 0, 0, &to->key))
-			return false;
-		to->packed = key->op == GJ_OP_PACK_I;
-		if (to->packed ? key->b < 0 || key->slot_b != 0 || to->key.wide ||
-							 !plain_operand(plan, columns, parts, nparts, key->b, 0, 0, &to->low) ||
-							 to->low.wide
-					   : key->op != GJ_OP_LOAD)
+		if (!plain_keys(plan, columns, parts, nparts, step, to))
 			return false;
 		to->table = step->table;
-		plain->hashed |= step->table.kind == GJ_TABLE_HASH;
+		if (step->table.kind == GJ_TABLE_WIDE)
+			plain->slots = SLOTS_OF_TWO;
+		else if (step->table.kind == GJ_TABLE_HASH && plain->slots == NO_SLOTS)
+			plain->slots = SLOTS_OF_ONE;
 		to->anti = step->join_type == GJ_JOIN_ANTI;
 	}
 	return true;
@@ -189,15 +233,15 @@ choose_width(Plain *plain)
 		plain->wide |= plain->range[k].of.wide;
 	for (uint32_t s = 0; s < plain->nsteps; s++)
 		plain->wide |=
-			plain->step[s].key.wide || plain->step[s].packed ||
-			(plain->step[s].table.kind != GJ_TABLE_HASH && plain->step[s].table.low < INT32_MIN);
+			plain->step[s].key.wide || plain->step[s].keys != PLAIN_ONE ||
+			(!has_slots(plain->step[s].table) && plain->step[s].table.low < INT32_MIN);
 	for (uint32_t k = 0; k < plain->nexprs; k++)
 		plain->wide |= plain->expr[k].wide;
 	for (uint32_t s = 0; s < plain->nsteps && !plain->wide; s++)
 	{
 		GjTableRef *table = &plain->step[s].table;
 
-		if (table->kind != GJ_TABLE_HASH)
+		if (!has_slots(*table))
 			table->nslots = (uint64_t) std::max(
 				std::min((int64_t) table->nslots, (int64_t) INT32_MAX + 1 - table->low),
 				(int64_t) 0);

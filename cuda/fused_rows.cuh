@@ -158,8 +158,14 @@ load_narrow(const GjFusedExpr &e, const Tuples<R> &t, uint32_t wanted, int32_t (
 		load_narrow_as<uint8_t, R>(column, row, wanted, value);
 	else if (column.packed == 2)
 		load_narrow_as<uint16_t, R>(column, row, wanted, value);
-	else if (column.packed)
+	else if (column.packed == 4)
 		load_narrow_as<uint32_t, R>(column, row, wanted, value);
+	else if (column.packed)
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			value[i] = wanted >> i & 1 ? (int32_t) gj_packed_value(&column, row[i]) : 0;
+	}
 	else
 	{
 #pragma unroll
@@ -282,7 +288,7 @@ load_texts(const GjColumn &column, uint32_t form, uint32_t slot, const uint32_t 
 	for (uint32_t i = 0; i < R; i++)
 	{
 		row[i] = rowid[(slot * R + i) * GJ_THREADS];
-		if (gj_row_is_null(&column, row[i]))
+		if ((wanted >> i & 1) && gj_row_is_null(&column, row[i]))
 			wanted &= ~(1u << i);
 	}
 	if (column.kind == GJ_REF)
@@ -335,6 +341,13 @@ is_like(int64_t text, int64_t pattern, bool utf8)
 						 gj_text_length(pattern), utf8);
 }
 
+/* gj_key_t, of keys that are not taken two by two. */
+static __device__ __noinline__ int64_t
+half_of(int64_t text, uint32_t how)
+{
+	return gj_key_t(text, how);
+}
+
 /* Values of a GJ_FUSED_BYTES expression for the wanted tuples. */
 template <uint32_t R>
 static __device__ __noinline__ Values<R>
@@ -342,6 +355,7 @@ bytes_values(GjFusedExpr e, const int64_t *constants, const GjColumn *columns,
 			 const uint32_t *rowid, uint32_t wanted)
 {
 	const bool compares = e.op == GJ_OP_EQ_T;
+	const bool by_words = compares || e.op == GJ_OP_HASH_T;
 	Values<R> values;
 	int64_t a[R];
 	int64_t b[R];
@@ -357,6 +371,12 @@ bytes_values(GjFusedExpr e, const int64_t *constants, const GjColumn *columns,
 				(values.known >> i & 1) &&
 				is_like(a[i], gj_fused_constant(&e, constants), (e.high & GJ_BYTES_UTF8) != 0);
 	}
+	else if (e.op == GJ_OP_KEY_T)
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			values.value[i] = values.known >> i & 1 ? half_of(a[i], (uint32_t) e.high) : 0;
+	}
 	else if (compares && e.b >= 0)
 		values.known = load_texts<R>(columns[e.b], (uint32_t) e.constant, e.slot_b, rowid,
 									 values.known, b, &values.status);
@@ -367,7 +387,7 @@ bytes_values(GjFusedExpr e, const int64_t *constants, const GjColumn *columns,
 			b[i] = gj_fused_constant(&e, constants);
 	}
 #pragma unroll
-	for (uint32_t i = 0; i < R && e.op != GJ_OP_LIKE; i++)
+	for (uint32_t i = 0; i < R && by_words; i++)
 	{
 		const uint32_t n = values.known >> i & 1 ? gj_text_length(a[i]) : 0;
 
@@ -414,7 +434,7 @@ bytes_values(GjFusedExpr e, const int64_t *constants, const GjColumn *columns,
 #pragma unroll
 	for (uint32_t i = 0; i < R; i++)
 	{
-		if (e.op != GJ_OP_HASH_T && (e.high & GJ_BYTES_NOT))
+		if ((compares || e.op == GJ_OP_LIKE) && (e.high & GJ_BYTES_NOT))
 			values.value[i] = !values.value[i];
 	}
 	return values;
@@ -633,8 +653,225 @@ true_for(const GjFusedPlan &plan, const GjFusedCondition &condition, Tuples<R> &
 
 /* ---- steps */
 
+/* Both halves of the keys of a column's texts (GJ_OP_KEY_T). */
+template <uint32_t R>
+struct Halves
+{
+	int64_t key[2][R];
+	uint32_t known;
+	uint32_t status;
+};
+
+/* Both of a text that is too long for its key, or has not a short header. */
+static __device__ __noinline__ uint32_t
+long_halves(const uint8_t *bytes, uint32_t n, uint32_t form, uint32_t whole, int64_t *first,
+			int64_t *second)
+{
+	int64_t text;
+	const uint32_t status = n == 0 ? GJ_UNKNOWN_VALUE : gj_text_of(bytes, n, form, &text);
+
+	if (status != GJ_OK)
+		return status;
+	*first = gj_key_t(text, whole);
+	*second = gj_key_t(text, whole | GJ_KEY_SECOND);
+	return GJ_OK;
+}
+
+/* The first n bytes of a word. */
+static __device__ __forceinline__ uint64_t
+first_bytes(uint64_t word, uint32_t n)
+{
+	return n >= 8 ? word : word & ((UINT64_C(1) << 8 * n) - 1);
+}
+
 /*
- * The rows of one-key tuples, GJ_NO_ROW if they have none; of several rows of a key it is any. With
+ * A text that is short enough lies in three words, with its header.  They are read at once, and
+ * those of all tuples together.
+ */
+template <uint32_t R>
+static __device__ __forceinline__ Halves<R>
+halves_of(const GjColumn &column, uint32_t form, uint32_t whole, const uint32_t (&row)[R],
+		  uint32_t wanted)
+{
+	const uint32_t header = form == GJ_BYTES_VARLENA;
+	Halves<R> halves;
+	int64_t ref[R] = {};
+	const uint8_t *bytes[R];
+	uint32_t n[R];
+	uint64_t word[R][3];
+
+	halves.status = GJ_OK;
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		if ((wanted >> i & 1) && gj_row_is_null(&column, row[i]))
+			wanted &= ~(1u << i);
+	}
+	if (column.kind == GJ_REF)
+		wanted = load_column<R>(column, row, wanted, ref);
+	halves.known = wanted;
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		const uint64_t *words;
+		uint32_t skip;
+
+		bytes[i] = column.kind == GJ_REF
+					   ? column.heap + gj_ref_offset((uint64_t) ref[i])
+					   : (const uint8_t *) column.data + (size_t) row[i] * column.width;
+		n[i] = column.kind == GJ_REF ? gj_ref_length((uint64_t) ref[i]) : column.width;
+		/* what the backend kept lies nowhere here */
+		if (!(wanted >> i & 1) || (column.kind == GJ_REF && n[i] == GJ_REF_HELD))
+			n[i] = 0;
+		skip = (uint32_t) ((uintptr_t) bytes[i] & 7);
+		words = (const uint64_t *) (bytes[i] - skip);
+#pragma unroll
+		for (uint32_t w = 0; w < 3; w++)
+			word[i][w] = n[i] > 0 && skip + n[i] > 8 * w ? words[w] : 0;
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		const uint32_t skip = (uint32_t) ((uintptr_t) bytes[i] & 7);
+		const uint32_t first = (uint32_t) (word[i][0] >> 8 * skip) & 0xFF;
+		const uint32_t length = header ? (first >> 1) - 1 : n[i];
+		/* where the text begins in the words */
+		const uint32_t at = skip + header;
+
+		halves.key[0][i] = 0;
+		halves.key[1][i] = 0;
+		if (!(wanted >> i & 1))
+			continue;
+		if ((column.kind == GJ_REF && gj_ref_length((uint64_t) ref[i]) == GJ_REF_HELD) ||
+			(header ? !(first & 1) || first == 1 || first >> 1 > n[i] : form != GJ_BYTES_FIXED) ||
+			length > (whole ? 16 - header : GJ_EXACT_KEY_BYTES))
+		{
+			const uint32_t s = long_halves(bytes[i], n[i], form, whole, &halves.key[0][i],
+										   &halves.key[1][i]);
+
+			if (s != GJ_OK)
+				halves.status = s;
+			continue;
+		}
+#pragma unroll
+		for (uint32_t w = 0; w < 2; w++)
+		{
+			const uint64_t low = at == 8 ? word[i][w + 1] : word[i][w] >> 8 * at;
+			const uint64_t high = at == 0 || at == 8 ? 0 : word[i][w + 1] << (64 - 8 * at);
+
+			halves.key[w][i] = gj_exact_key_t(
+				first_bytes(low | high, length > 8 * w ? length - 8 * w : 0), length, whole | w);
+		}
+	}
+	return halves;
+}
+
+template <uint32_t R>
+struct Found
+{
+	uint32_t row[R];
+};
+
+/* The rows of known keys in a wide table, or payloads. */
+template <uint32_t R>
+static __device__ __forceinline__ Found<R>
+look_up_wide(const GjTableRef &table, bool payload, const int64_t (&key)[2][R], uint32_t open)
+{
+	const WideRef ref(table);
+	Found<R> found;
+	uint64_t at[R];
+	GjWideSlot slot[R];
+
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		found.row[i] = GJ_NO_ROW;
+		at[i] = ref.home(gj_hash_combine(gj_hash_combine(0, key[0][i]), key[1][i]));
+	}
+	while (open != 0)
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			slot[i] = {};
+			if (open >> i & 1)
+				slot[i] = ref.load(at[i]);
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			const bool same = slot[i].count != 0 && slot[i].key[0] == (uint64_t) key[0][i] &&
+							  slot[i].key[1] == (uint64_t) key[1][i];
+
+			if (same && (open >> i & 1))
+				found.row[i] = payload ? slot[i].count : slot[i].start;
+			if (same || slot[i].count == 0)
+				open &= ~(1u << i);
+			if (++at[i] == table.nslots)
+				at[i] = 0;
+		}
+	}
+	if (table.rows == NULL || payload)
+		return found;
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		if (found.row[i] != GJ_NO_ROW)
+			found.row[i] = table.rows[found.row[i]];
+	}
+	return found;
+}
+
+/* True if two values are both halves of the keys of a column. */
+GJ_FN bool
+are_halves(const GjFusedExpr *e)
+{
+	return e[0].form == GJ_FUSED_BYTES && e[0].op == GJ_OP_KEY_T && e[1].form == GJ_FUSED_BYTES &&
+		   e[1].op == GJ_OP_KEY_T && e[0].a == e[1].a && e[0].slot_a == e[1].slot_a &&
+		   !(e[0].high & GJ_KEY_SECOND) && e[1].high == (e[0].high | GJ_KEY_SECOND);
+}
+
+/* Both keys of a step with two; returns the tuples of which none is NULL. */
+template <uint32_t R, bool has_code>
+static __device__ __forceinline__ uint32_t
+pair_of_keys(const GjFusedExpr *e, Tuples<R> &t, uint32_t wanted, int64_t (&key)[2][R])
+{
+	if (are_halves(e))
+	{
+		uint32_t row[R];
+
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			row[i] = t.rowid[(e->slot_a * R + i) * GJ_THREADS];
+
+		const Halves<R> halves = halves_of<R>(t.columns[e->a], e->arg,
+											  (uint32_t) e->high & GJ_KEY_WHOLE, row, wanted);
+
+		if (halves.status != GJ_OK)
+			t.status = halves.status;
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			key[0][i] = halves.key[0][i];
+			key[1][i] = halves.key[1][i];
+		}
+		return halves.known;
+	}
+#pragma unroll
+	for (uint32_t k = 0; k < 2; k++)
+	{
+		const Values<R> values = values_of<R, has_code>(e[k], t, wanted);
+
+		wanted = values.known;
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			key[k][i] = gj_key_bits(values.value[i], e[k].is_float);
+	}
+	return wanted;
+}
+
+/*
+ * The rows of one-key tuples, or payloads if the table gives these, GJ_NO_ROW if they have none; of several rows of a key it is any. With
  * the look-ups of table.cuh these kernels take more registers.
  */
 template <uint32_t R>
@@ -680,14 +917,14 @@ find_rows(const GjTableRef &table, const int64_t (&key)[R], uint32_t wanted, uin
 			const bool same = slot[i].count != 0 && slot[i].key == (uint64_t) key[i];
 
 			if (same && (open >> i & 1))
-				found[i] = slot[i].start;
+				found[i] = table.finds_payload ? slot[i].count : slot[i].start;
 			if (same || slot[i].count == 0)
 				open &= ~(1u << i);
 			if (++at[i] == table.nslots)
 				at[i] = 0;
 		}
 	}
-	if (table.rows == NULL)
+	if (table.rows == NULL || table.finds_payload)
 		return;
 #pragma unroll
 	for (uint32_t i = 0; i < R; i++)
@@ -697,7 +934,19 @@ find_rows(const GjTableRef &table, const int64_t (&key)[R], uint32_t wanted, uin
 	}
 }
 
-/* The slot of one or more keys in a hash table, or an empty one. */
+/* The same of tuples with two keys in a wide table. */
+template <uint32_t R, bool has_code>
+static __device__ __noinline__ Found<R>
+find_wide(const GjFusedPlan &plan, const GjFusedStep &step, Tuples<R> &t, uint32_t wanted)
+{
+	int64_t key[2][R];
+	const uint32_t known =
+		pair_of_keys<R, has_code>(&plan.exprs[step.first_key], t, wanted, key);
+
+	return look_up_wide<R>(step.table, step.table.finds_payload, key, known);
+}
+
+/* The slot of one or more keys in a table with slots, or an empty one. */
 static __device__ __forceinline__ GjHashSlot
 find_slot(const GjTableRef &table, const int64_t *key, uint32_t nkeys)
 {
@@ -708,6 +957,13 @@ find_slot(const GjTableRef &table, const int64_t *key, uint32_t nkeys)
 		hash = gj_hash_mix((uint64_t) key[0]);
 	for (uint32_t k = 0; nkeys > 1 && k < nkeys; k++)
 		hash = gj_hash_combine(hash, key[k]);
+
+	if (table.kind == GJ_TABLE_WIDE)
+	{
+		const uint64_t both[] = {(uint64_t) key[0], (uint64_t) key[1]};
+
+		return WideRef(table).find(both, hash);
+	}
 
 	const uint64_t s = ref.home(hash);
 
@@ -845,6 +1101,14 @@ match_rows(const GjFusedPlan &plan, const GjFusedStep &step, uint32_t *rowid, Tu
 				key.value[i] = gj_key_bits(key.value[i], true);
 		}
 		find_rows<R>(step.table, key.value, key.known, found);
+	}
+	else if (step.table.kind == GJ_TABLE_WIDE)
+	{
+		const Found<R> wide = find_wide<R, has_code>(plan, step, t, wanted);
+
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			found[i] = wide.row[i];
 	}
 	else
 	{

@@ -268,10 +268,11 @@ take_keys(GjQueue *queue, const GjKeys *keys, GjHashTable *table)
 	table->keys = *keys;
 	gj_free(queue, keys->null, keys->nrows);
 	table->keys.null = NULL;
-	if (keys->nkeys > 1)
-		return;
-	gj_free(queue, keys->value[0], (size_t) keys->nrows * sizeof(int64_t));
-	table->keys.value[0] = NULL;
+	for (uint32_t k = 0; k < keys->nkeys && (keys->nkeys == 1 || table->wide != NULL); k++)
+	{
+		gj_free(queue, keys->value[k], (size_t) keys->nrows * sizeof(int64_t));
+		table->keys.value[k] = NULL;
+	}
 }
 
 static bool
@@ -311,7 +312,7 @@ build_table(GjQueue *queue, GjBuild *build, bool (*stop)(void *), void *arg, GjH
 }
 
 static GjStatus
-gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint64_t direct_bytes,
+gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint64_t most_bytes,
 			  bool (*stop)(void *), void *arg, GjHashTable *table)
 {
 	const size_t row_bytes = (size_t) keys->nrows * sizeof(uint32_t);
@@ -320,7 +321,7 @@ gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint64_
 
 	memset(table, 0, sizeof(*table));
 	GJ_TRY(gj_enter(queue));
-	GJ_TRY(gj_direct_build(queue, keys, rowid, direct_bytes, stop, arg, table));
+	GJ_TRY(gj_direct_build(queue, keys, rowid, most_bytes, stop, arg, table));
 	if (gj_table_is_direct(table))
 	{
 		take_keys(queue, keys, table);
@@ -343,6 +344,8 @@ gj_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid, uint64_
 	table->nslots = build.nslots;
 	table->rows = build.rows;
 	table->key_row = build.key_row;
+	if (status == GJ_OK)
+		status = gj_widen(queue, keys, most_bytes, table);
 	if (status != GJ_OK)
 		gj_hash_free(queue, table);
 	else
@@ -356,6 +359,7 @@ gj_hash_free(GjQueue *queue, GjHashTable *table)
 	const size_t nrows = table->keys.nrows;
 
 	gj_free(queue, table->slots, table->nslots * sizeof(GjHashSlot));
+	gj_free(queue, table->wide, table->nslots * sizeof(GjWideSlot));
 	gj_free(queue, table->place, table->nslots * sizeof(uint32_t));
 	gj_free(queue, table->payloads, table->nslots * sizeof(uint32_t));
 	gj_free(queue, table->key_filter, table->nkey_filter * sizeof(uint32_t));
@@ -370,33 +374,48 @@ gj_hash_free(GjQueue *queue, GjHashTable *table)
 
 /* ---- probe */
 
+/* How a table with slots is looked up. */
+enum Form
+{
+	ONE_KEY,
+	TWO_KEYS, /* in wide slots */
+	SEVERAL
+};
+
 /*
  * The slot of the keys of row i, from slot s on, which was loaded: found, or the empty one that
  * ends the search.
  */
-template <bool single>
+template <Form form>
 static __device__ __forceinline__ GjHashSlot
 find_slot_from(const GjTableRef &table, const GjKeys &keys, uint32_t i, uint64_t s, GjHashSlot slot)
 {
-	const uint64_t wanted = single ? (uint64_t) keys.value[0][i] : gj_hash_keys(&keys, i);
+	const uint64_t wanted = form == ONE_KEY ? (uint64_t) keys.value[0][i] : gj_hash_keys(&keys, i);
 
 	return HashRef<uint64_t>(table).find_from(
 		s, slot,
 		[&](const GjHashSlot &other)
 		{
 			return other.key == wanted &&
-				   (single || gj_keys_equal(keys.nkeys, keys.value, i, table.key_value,
-											table.key_row[other.start]));
+				   (form == ONE_KEY || gj_keys_equal(keys.nkeys, keys.value, i, table.key_value,
+													 table.key_row[other.start]));
 		});
 }
 
-template <bool single>
+template <Form form>
 static __device__ __forceinline__ GjHashSlot
 find_slot(const GjTableRef &table, const GjKeys &keys, uint32_t i)
 {
+	if (form == TWO_KEYS)
+	{
+		const uint64_t key[] = {(uint64_t) keys.value[0][i], (uint64_t) keys.value[1][i]};
+
+		return WideRef(table).find(key, gj_hash_keys(&keys, i));
+	}
+
 	const uint64_t s = HashRef<uint64_t>(table).home(gj_hash_keys(&keys, i));
 
-	return find_slot_from<single>(table, keys, i, s, gj_load_slot(table.slots, s));
+	return find_slot_from<form>(table, keys, i, s, gj_load_slot(table.slots, s));
 }
 
 /* The row of the key of row i in a table without slots, or GJ_NO_ROW. */
@@ -407,7 +426,7 @@ find_place(const GjTableRef &table, const GjKeys &keys, uint32_t i)
 }
 
 /* first[i], and in offset[i] the number of matches; offset[n] = 0. */
-template <bool single>
+template <Form form>
 static __global__ void
 __launch_bounds__(GJ_THREADS)
 	probe_keys(const __grid_constant__ GjTableRef table, const __grid_constant__ GjKeys keys,
@@ -425,8 +444,8 @@ __launch_bounds__(GJ_THREADS)
 	}
 	if (!keys.null[i])
 	{
-		if (table.kind == GJ_TABLE_HASH)
-			slot = find_slot<single>(table, keys, i);
+		if (!gj_kind_is_direct(table.kind))
+			slot = find_slot<form>(table, keys, i);
 		else
 		{
 			slot.start = find_place(table, keys, i);
@@ -460,10 +479,13 @@ gj_hash_probe(GjQueue *queue, const GjHashTable *table, const GjKeys *keys, uint
 	*total = 0;
 	GJ_TRY(gj_enter(queue));
 	if (keys->nkeys == 1)
-		probe_keys<true>
+		probe_keys<ONE_KEY>
+			<<<blocks, GJ_THREADS, 0, queue->stream>>>(ref, *keys, unique, offset, first);
+	else if (table->kind == GJ_TABLE_WIDE)
+		probe_keys<TWO_KEYS>
 			<<<blocks, GJ_THREADS, 0, queue->stream>>>(ref, *keys, unique, offset, first);
 	else
-		probe_keys<false>
+		probe_keys<SEVERAL>
 			<<<blocks, GJ_THREADS, 0, queue->stream>>>(ref, *keys, unique, offset, first);
 	GJ_LAUNCHED(queue, "probe_keys");
 	return gj_sum_counts(queue, offset, keys->nrows, total);
@@ -576,7 +598,7 @@ gj_hash_expand(GjQueue *queue, const GjHashTable *table, const GjView *view, con
 
 /* ---- both at once, of unique keys */
 
-template <bool single>
+template <Form form>
 struct FindHashed
 {
 	GjTableRef table;
@@ -593,7 +615,7 @@ struct FindHashed
 	__device__ __forceinline__ uint32_t
 	row(uint32_t i, const GjHashSlot &start) const
 	{
-		const GjHashSlot slot = find_slot_from<single>(table, tuples, i, home(i), start);
+		const GjHashSlot slot = find_slot_from<form>(table, tuples, i, home(i), start);
 
 		if (slot.count == 0)
 			return GJ_NO_ROW;
@@ -603,6 +625,33 @@ struct FindHashed
 	home(uint32_t i) const
 	{
 		return HashRef<uint64_t>(table).home(gj_hash_keys(&tuples, i));
+	}
+};
+
+struct FindWide
+{
+	GjTableRef table;
+	GjKeys tuples;
+
+	typedef GjWideSlot Start; /* the slot that the hash asks for */
+
+	__device__ __forceinline__ GjWideSlot
+	start(uint32_t i) const
+	{
+		const WideRef ref(table);
+
+		return tuples.null[i] ? GjWideSlot{} : ref.load(ref.home(gj_hash_keys(&tuples, i)));
+	}
+	__device__ __forceinline__ uint32_t
+	row(uint32_t i, const GjWideSlot &start) const
+	{
+		const WideRef ref(table);
+		const uint64_t key[] = {(uint64_t) tuples.value[0][i], (uint64_t) tuples.value[1][i]};
+		const GjHashSlot slot = ref.find_from(key, ref.home(gj_hash_keys(&tuples, i)), start);
+
+		if (slot.count == 0)
+			return GJ_NO_ROW;
+		return table.rows == NULL ? slot.start : __ldg(&table.rows[slot.start]);
 	}
 };
 
@@ -640,15 +689,18 @@ gj_join_unique(GjQueue *queue, const GjHashTable *table, const GjKeys *keys,
 		return gj_match_tuples<8>(queue, FindPlace{ref, *keys}, n, pairs, npairs);
 	if (table->kind == GJ_TABLE_SORTED)
 		return gj_sort_match(queue, table, keys, match, pairs, npairs);
+	if (table->kind == GJ_TABLE_WIDE)
+		return gj_match_tuples<4>(queue, FindWide{ref, *keys}, n, pairs, npairs);
 	if (keys->nkeys == 1)
-		return gj_match_tuples<8>(queue, FindHashed<true>{ref, *keys}, n, pairs, npairs);
-	return gj_match_tuples<8>(queue, FindHashed<false>{ref, *keys}, n, pairs, npairs);
+		return gj_match_tuples<8>(queue, FindHashed<ONE_KEY>{ref, *keys}, n, pairs, npairs);
+	return gj_match_tuples<8>(queue, FindHashed<SEVERAL>{ref, *keys}, n, pairs, npairs);
 }
 
 const GjTableOps gj_cuda_tables = {
 	.reads_payloads = true,
 	.asks_filters = true,
 	.joins_unique = true,
+	.widens = true,
 	.hash_build = gj_hash_build,
 	.hash_free = gj_hash_free,
 	.order_by_place = gj_order_by_place,

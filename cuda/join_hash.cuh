@@ -55,6 +55,12 @@ GjStatus gj_direct_build(GjQueue *queue, const GjKeys *keys, const uint32_t *row
 						 uint64_t most_bytes, bool (*stop)(void *), void *arg, GjHashTable *table);
 
 /*
+ * join_wide.cu: makes a table of two keys, which lasts, a wide one of up to most_bytes, if there is
+ * memory for it.  Waits.
+ */
+GjStatus gj_widen(GjQueue *queue, const GjKeys *keys, uint64_t most_bytes, GjHashTable *table);
+
+/*
  * join_radix.cu: partitions the rows of keys for a table of nslots slots.  Asks stop(arg)
  * between passes.  On success the caller gives the partitions back.
  */

@@ -52,6 +52,35 @@ __launch_bounds__(GJ_THREADS)
 	}
 }
 
+/* The same of a wide table. */
+template <typename T>
+static __global__ void
+__launch_bounds__(GJ_THREADS)
+	put_in_wide(GjWideSlot *slots, uint64_t nslots, const uint32_t *rows, const T *value)
+{
+	const uint64_t first = (uint64_t) blockIdx.x * GJ_THREADS * SLOTS + threadIdx.x;
+	uint2 slot[SLOTS];
+	T found[SLOTS];
+
+#pragma unroll
+	for (uint32_t k = 0; k < SLOTS; k++)
+		slot[k] = first + k * GJ_THREADS < nslots
+					  ? *(const uint2 *) &slots[first + k * GJ_THREADS].start
+					  : make_uint2(0, 0);
+#pragma unroll
+	for (uint32_t k = 0; k < SLOTS; k++)
+	{
+		if (slot[k].y != 0)
+			found[k] = value[rows != NULL ? rows[slot[k].x] : slot[k].x];
+	}
+#pragma unroll
+	for (uint32_t k = 0; k < SLOTS; k++)
+	{
+		if (slot[k].y != 0)
+			slots[first + k * GJ_THREADS].count = gj_payload(found[k]);
+	}
+}
+
 /* The same of a direct table, to an array of its own. */
 template <typename T>
 static __global__ void
@@ -99,6 +128,12 @@ put(GjQueue *queue, GjHashTable *table, const T *value, uint32_t nrows, bool *do
 		put_payloads<<<nblocks, GJ_THREADS, 0, queue->stream>>>(
 			table->slots, table->nslots, table->in_order ? NULL : table->rows, value);
 		GJ_LAUNCHED(queue, "put_payloads");
+	}
+	else if (table->kind == GJ_TABLE_WIDE)
+	{
+		put_in_wide<<<nblocks, GJ_THREADS, 0, queue->stream>>>(
+			table->wide, table->nslots, table->in_order ? NULL : table->rows, value);
+		GJ_LAUNCHED(queue, "put_in_wide");
 	}
 	else
 	{

@@ -60,8 +60,14 @@ load_packed(const GjColumn &column, const uint32_t (&row)[R], uint32_t wanted, i
 		load_packed_as<uint8_t>(column, row, wanted, value);
 	else if (column.packed == 2)
 		load_packed_as<uint16_t>(column, row, wanted, value);
-	else
+	else if (column.packed == 4)
 		load_packed_as<uint32_t>(column, row, wanted, value);
+	else
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			value[i] = wanted >> i & 1 ? gj_packed_value(&column, row[i]) : 0;
+	}
 }
 
 /* Values of a column for the wanted tuples (0 for others); returns those that are not NULL. */

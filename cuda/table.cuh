@@ -51,6 +51,55 @@ struct HashRef
 	}
 };
 
+/* Of a wide table. */
+struct WideRef
+{
+	const GjWideSlot *slots;
+	uint64_t nslots;
+
+	__device__ __forceinline__
+	WideRef(const GjTableRef &table)
+		: slots(table.wide), nslots(table.nslots)
+	{
+	}
+
+	__device__ __forceinline__ uint64_t
+	home(uint64_t hash) const
+	{
+		return gj_hash_slot(hash, nslots);
+	}
+
+	__device__ __forceinline__ GjWideSlot
+	load(uint64_t s) const
+	{
+		const ulonglong2 key = __ldg((const ulonglong2 *) &slots[s]);
+		const uint2 rows = __ldg((const uint2 *) &slots[s].start);
+
+		return {{key.x, key.y}, rows.x, rows.y, 0};
+	}
+
+	/* The slot of two keys, from slot s on, which was loaded; one of count 0: there is none. */
+	__device__ __forceinline__ GjHashSlot
+	find_from(const uint64_t (&key)[2], uint64_t s, GjWideSlot slot) const
+	{
+		while (slot.count != 0 && (slot.key[0] != key[0] || slot.key[1] != key[1]))
+		{
+			if (++s == nslots)
+				s = 0;
+			slot = load(s);
+		}
+		return {slot.key[0], slot.start, slot.count};
+	}
+
+	__device__ __forceinline__ GjHashSlot
+	find(const uint64_t (&key)[2], uint64_t hash) const
+	{
+		const uint64_t s = home(hash);
+
+		return find_from(key, s, load(s));
+	}
+};
+
 /* Of a direct table, or a dense one. */
 template <typename At>
 struct PlaceRef

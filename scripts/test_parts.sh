@@ -369,7 +369,7 @@ part_compute_sanitizer() {
 	# a test a process: the tools keep one core busy each; rates mean nothing under a tool
 	for tool in $tools; do for test in $(build/kernel_test --list | grep -vx rates); do echo "$tool $test"; done; done |
 		xargs -P "$jobs" -L 1 bash -c 'compute-sanitizer --tool $1 --error-exitcode 9 \
-			build/kernel_test --quick --device cuda $2 >"$0/$1.$2.log" 2>&1 || echo "$2" >>"$0/$1.failed"' "$work"
+			build/kernel_test --quick --most 2000 --device cuda $2 >"$0/$1.$2.log" 2>&1 || echo "$2" >>"$0/$1.failed"' "$work"
 	for tool in $tools; do
 		for test in $(cat "$work/$tool.failed" 2>/dev/null); do
 			echo "$tool $test"

@@ -1,7 +1,7 @@
 /*
  * fused_bytes.cu
- *	  Tests of the fused operator on bytes: keys that are hashes of texts and uuids, and conditions
- *	  on a column's bytes, in all forms in which columns lie on a device.
+ *	  Tests of the fused operator on bytes: keys that are hashes of texts and uuids, or halves of
+ *	  their keys, and conditions on a column's bytes, in all forms in which columns lie on a device.
  */
 #include <map>
 
@@ -67,15 +67,24 @@ struct Values
 	}
 };
 
+/* What a join's keys are. */
+enum Keys
+{
+	HASHED,
+	HALVES, /* of texts of all lengths */
+	EXACT,  /* of texts that have no other key, which the join does not compare */
+	NKEYS
+};
+
 /* Value `number` of a domain: of all lengths, with the same bytes first. */
 static std::string
-value_of(uint64_t number, bool fixed)
+value_of(uint64_t number, bool fixed, Keys keys)
 {
 	std::string value = "value ";
 
 	for (uint64_t n = number; n > 0; n /= 7)
 		value += (char) ('a' + n % 7);
-	if (number % 50 == 3)
+	if (number % 50 == 3 && keys != EXACT)
 		value.append(100 + number % 90, 'x');
 	if (number == 1)
 		value = "";
@@ -94,6 +103,15 @@ hash_of(const std::string &value)
 
 	bytes.resize((value.size() + 15) / 8 * 8);
 	return gj_hash_t(gj_text(bytes.data(), (uint32_t) value.size()));
+}
+
+static int64_t
+half_of(const std::string &value, uint32_t how)
+{
+	Bytes bytes(value.begin(), value.end());
+
+	bytes.resize((value.size() + 15) / 8 * 8);
+	return gj_key_t(gj_text(bytes.data(), (uint32_t) value.size()), how);
 }
 
 static GjFusedExpr
@@ -119,10 +137,11 @@ enum
 	CONTAINS, /* LIKE '%ab%' */
 	STARTS,   /* NOT LIKE 'value a%' */
 	DIFFERS,  /* <> a constant */
+	NOTHING,  /* none: a plain plan, if nothing else is wanted */
 	NFILTERS
 };
 
-static const char *const constant_of[NFILTERS] = {"", "%ab%", "value a%", "value cd"};
+static const char *const constant_of[NFILTERS] = {"", "%ab%", "value a%", "value cd", ""};
 
 static GjFusedExpr
 filter_expr(uint32_t filter, bool fixed, Program *program)
@@ -131,7 +150,7 @@ filter_expr(uint32_t filter, bool fixed, Program *program)
 	GjFusedExpr e = bytes_expr(filter == SAME || filter == DIFFERS ? GJ_OP_EQ_T : GJ_OP_LIKE, fixed,
 							   NAME, 0, filter == SAME ? OTHER : -1, 0);
 
-	if (filter == SAME)
+	if (filter == SAME || filter == NOTHING)
 		return e;
 	/* behind another one, and of less than 16 bytes */
 	program->constants.resize(3);
@@ -148,9 +167,11 @@ passes(uint32_t filter, const Values &name, const Values &other, uint32_t r)
 	const std::string &value = name.value[r];
 
 	if (name.column.nulls[r])
-		return false;
+		return filter == NOTHING;
 	switch (filter)
 	{
+		case NOTHING:
+			return true;
 		case SAME:
 			return !other.column.nulls[r] && value == other.value[r];
 		case CONTAINS:
@@ -164,16 +185,17 @@ passes(uint32_t filter, const Values &name, const Values &other, uint32_t r)
 
 /* has_code: something else needs gj_eval, so that a thread has one tuple at a time. */
 static void
-test_join(const Device &device, Random &random, uint32_t n, bool fixed, bool has_code,
+test_join(const Device &device, Random &random, uint32_t n, bool fixed, Keys how, bool has_code,
 		  GjJoinType type, uint32_t filter)
 {
 	const std::string where = at(n) + (fixed ? ", fixed" : "") + (has_code ? ", code" : "") +
-							  ", type " + std::to_string(type) + ", filter " +
-							  std::to_string(filter);
+							  ", keys " + std::to_string(how) + ", type " + std::to_string(type) +
+							  ", filter " + std::to_string(filter);
+	const uint32_t whole = fixed ? GJ_KEY_WHOLE : 0;
 	std::vector<Column> columns(NCOLUMNS);
 	Values name(0, fixed), other(0, fixed), inner(1, fixed);
 	std::map<std::string, uint32_t> row_of;
-	std::vector<int64_t> key(NINNER);
+	std::vector<int64_t> key[2] = {std::vector<int64_t>(NINNER), std::vector<int64_t>(NINNER)};
 	Bytes null(NINNER);
 	Program program;
 	GjFusedPlan plan = {};
@@ -185,25 +207,30 @@ test_join(const Device &device, Random &random, uint32_t n, bool fixed, bool has
 	for (uint32_t r = 0; r < NINNER; r++)
 	{
 		/* some keys are another row's: their bytes are not equal to those that find them */
-		inner.add(value_of(r * 2, fixed), r % 9 == 4, random() % 2);
+		const bool others = r % 10 == 7 && how != EXACT;
+		const std::string keyed = value_of(others ? r * 2 + 1 : r * 2, fixed, how);
+
+		inner.add(value_of(r * 2, fixed, how), r % 9 == 4, random() % 2);
 		null[r] = r % 9 == 4;
-		key[r] = hash_of(value_of(r % 10 == 7 ? r * 2 + 1 : r * 2, fixed));
-		if (!null[r] && r % 10 != 7)
+		key[0][r] = how == HASHED ? hash_of(keyed) : half_of(keyed, whole);
+		key[1][r] = half_of(keyed, whole | GJ_KEY_SECOND);
+		if (!null[r] && !others)
 			row_of[inner.value[r]] = r;
 	}
 	for (uint32_t r = 0; r < n; r++)
 	{
 		const uint64_t number = random() % (NINNER * 2);
 
-		name.add(value_of(number, fixed), random() % 20 == 0, random() % 2);
-		other.add(value_of(random() % 3 ? number : number + 1, fixed), random() % 20 == 0,
+		name.add(value_of(number, fixed, how), random() % 20 == 0, random() % 2);
+		other.add(value_of(random() % 3 ? number : number + 1, fixed, how), random() % 20 == 0,
 				  random() % 2);
 	}
 	columns[NAME] = name.column;
 	columns[OTHER] = other.column;
-	columns[VALUE] = random_column(random, GJ_INT4, 4, 0, n, 0.1, 1000);
+	columns[VALUE] = random_column(random, GJ_INT4, 4, 0, n, filter == NOTHING ? 0 : 0.1, 1000);
 	columns[INNER_NAME] = inner.column;
-	columns[INNER_VALUE] = random_column(random, GJ_INT8, 8, 1, NINNER, 0.1, 100000);
+	columns[INNER_VALUE] =
+		random_column(random, GJ_INT8, 8, 1, NINNER, how == EXACT ? 0 : 0.1, 100000);
 	for (const Column &c : columns)
 		program.types.push_back(c.type);
 	program.aggregates = {
@@ -218,10 +245,15 @@ test_join(const Device &device, Random &random, uint32_t n, bool fixed, bool has
 	plan.naggregates = 2;
 	plan.aggregate_op[0] = GJ_AGG_COUNT_STAR;
 	plan.aggregate_op[1] = GJ_AGG_SUM_I;
-	plan.exprs[0] = bytes_expr(GJ_OP_HASH_T, fixed, NAME, 0, -1, 0);
-	plan.aggregate_expr[0] = 1;
+	plan.exprs[0] = bytes_expr(how == HASHED ? GJ_OP_HASH_T : GJ_OP_KEY_T, fixed, NAME, 0, -1, 0);
+	plan.exprs[0].high = whole;
+	plan.exprs[3] = plan.exprs[0];
+	plan.exprs[3].high = whole | GJ_KEY_SECOND;
+	plan.exprs[1] = plan.exprs[3];
+	plan.exprs[3] = {};
+	plan.aggregate_expr[0] = 3;
 	plan.aggregate_expr[1] = 2;
-	plan.nexprs = 3;
+	plan.nexprs = 4;
 	plan.exprs[2].form = has_code ? GJ_FUSED_CODE : GJ_FUSED_SIMPLE;
 	plan.exprs[2].op = GJ_OP_LOAD;
 	plan.exprs[2].a = type == GJ_JOIN_INNER ? INNER_VALUE : VALUE;
@@ -231,27 +263,46 @@ test_join(const Device &device, Random &random, uint32_t n, bool fixed, bool has
 	plan.terms[0] = filter_expr(filter, fixed, &program);
 	plan.terms[1] = bytes_expr(GJ_OP_EQ_T, fixed, INNER_NAME, 1, NAME, 0);
 	plan.nterms = 2;
-	plan.filter.form = GJ_FUSED_ALL_TERMS;
+	if (filter != NOTHING)
+		plan.filter.form = GJ_FUSED_ALL_TERMS;
 	plan.filter.n = 1;
 	plan.steps[0].join_type = (uint8_t) type;
 	plan.steps[0].source = 1;
-	plan.steps[0].nkeys = 1;
-	plan.steps[0].residual.form = GJ_FUSED_ALL_TERMS;
+	plan.steps[0].nkeys = how == HASHED ? 1 : 2;
+	if (how != EXACT)
+		plan.steps[0].residual.form = GJ_FUSED_ALL_TERMS;
 	plan.steps[0].residual.first = 1;
 	plan.steps[0].residual.n = 1;
+	if (how == EXACT)
+		plan.nterms = filter == NOTHING ? 0 : 1;
 
 	Queue q(device, program);
 	const std::vector<GjColumn> uploaded = q.upload_columns(columns);
 	const GjFusedPart part = {uploaded.data(), n};
 	uint64_t counts[GJ_FUSED_STEPS + 1] = {};
 
-	keys.nkeys = 1;
+	keys.nkeys = plan.steps[0].nkeys;
 	keys.nrows = NINNER;
-	keys.value[0] = q.upload(key);
+	for (uint32_t k = 0; k < keys.nkeys; k++)
+		keys.value[k] = q.upload(key[k]);
 	keys.null = q.upload(null);
-	check(q.ops->tables->hash_build(q.queue, &keys, NULL, 0, NULL, NULL, &table) == GJ_OK &&
+	/* with memory for a wide table, and without */
+	check(q.ops->tables->hash_build(q.queue, &keys, NULL, random() % 3 ? 1u << 20 : 0, NULL, NULL,
+									&table) == GJ_OK &&
 			  table.max_count == 1,
 		  "hash_build", where);
+	if (q.ops->tables->reads_payloads && how == EXACT && table.kind == GJ_TABLE_WIDE &&
+		random() % 2)
+	{
+		bool done = false;
+
+		check(q.ops->tables->hash_payload(q.queue, &table, &uploaded[INNER_VALUE], NINNER, &done) ==
+					  GJ_OK &&
+				  done,
+			  "hash_payload", where);
+		table.has_payload = done;
+		plan.steps[0].payload = INNER_VALUE;
+	}
 	plan.steps[0].table = gj_table_ref(&table);
 	for (uint32_t r = 0; r < n; r++)
 	{
@@ -260,7 +311,7 @@ test_join(const Device &device, Random &random, uint32_t n, bool fixed, bool has
 		if (!passes(filter, name, other, r))
 			continue;
 		passed++;
-		if (row_of.count(name.value[r]))
+		if (!name.column.nulls[r] && row_of.count(name.value[r]))
 			row = row_of[name.value[r]];
 		if ((row != GJ_NO_ROW) == (type == GJ_JOIN_ANTI))
 			continue;
@@ -292,11 +343,11 @@ test_fused_bytes(const Device &device)
 	Random random(20261126);
 
 	for (const uint32_t n : {1u, 33u, 1000u, quick ? 5000u : 60000u})
-		for (uint32_t i = 0; i < 12 * NFILTERS; i++)
-			test_join(device, random, n, i % 2, i / 2 % 2,
+		for (uint32_t i = 0; i < 12 * NFILTERS * NKEYS; i++)
+			test_join(device, random, n, i % 2, (Keys) (i / 12 / NFILTERS), i / 2 % 2,
 					  i / 4 % 3 == 0   ? GJ_JOIN_INNER
 					  : i / 4 % 3 == 1 ? GJ_JOIN_SEMI
 									   : GJ_JOIN_ANTI,
-					  i / 12);
+					  i / 12 % NFILTERS);
 	group(device.ops->name, "fused, of bytes");
 }

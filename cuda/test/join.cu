@@ -277,6 +277,19 @@ check_order(Queue &q, const GjHashTable &table, Random &random)
 	}
 }
 
+/* Slots of a table, the first key in those of a wide one. */
+static std::vector<GjHashSlot>
+slots_of(Queue &q, const GjHashTable &table)
+{
+	std::vector<GjHashSlot> slots;
+
+	if (table.kind != GJ_TABLE_WIDE)
+		return q.download(table.slots, table.nslots);
+	for (const GjWideSlot &slot : q.download(table.wide, table.nslots))
+		slots.push_back({slot.key[0], slot.start, slot.count});
+	return slots;
+}
+
 /* What a table has for each of its places: a row's number, or GJ_NO_ROW. */
 static std::vector<uint32_t>
 rows_of_places(Queue &q, const GjHashTable &table)
@@ -284,7 +297,7 @@ rows_of_places(Queue &q, const GjHashTable &table)
 	if (table.kind == GJ_TABLE_DIRECT)
 		return q.download(table.place, table.nslots);
 
-	const std::vector<GjHashSlot> slots = q.download(table.slots, table.nslots);
+	const std::vector<GjHashSlot> slots = slots_of(q, table);
 	const std::vector<uint32_t> rows = q.download(table.rows, table.nrows);
 	std::vector<uint32_t> row;
 
@@ -323,8 +336,8 @@ check_payload(Queue &q, GjHashTable *table, uint32_t nrows, Random &random,
 	column.width = wide ? 8 : 4;
 	column.data = wide ? (const void *) q.upload(value)
 					   : q.upload(std::vector<int32_t>(value.begin(), value.end()));
-	if (table->kind == GJ_TABLE_HASH)
-		slots = q.download(table->slots, table->nslots);
+	if (table->kind != GJ_TABLE_DIRECT)
+		slots = slots_of(q, *table);
 	if (!check(q.ops->tables->hash_payload(q.queue, table, &column, nrows, &done) == GJ_OK,
 			   "hash_payload", q.ops->queues->queue_error(q.queue)) ||
 		!check(done == fits, "values that fit", where))
@@ -333,9 +346,9 @@ check_payload(Queue &q, GjHashTable *table, uint32_t nrows, Random &random,
 		  "array of payloads", where);
 	if (table->payloads)
 		payloads = q.download(table->payloads, table->nslots);
-	else if (table->kind == GJ_TABLE_HASH)
+	else if (table->kind != GJ_TABLE_DIRECT)
 	{
-		const std::vector<GjHashSlot> after = q.download(table->slots, table->nslots);
+		const std::vector<GjHashSlot> after = slots_of(q, *table);
 
 		for (uint64_t s = 0; s < table->nslots; s++)
 		{
@@ -401,10 +414,21 @@ check_filter(Queue &q, GjHashTable *table, Random &random, const std::string &wh
 	check(passed <= others / 8, "few others pass a filter", where);
 }
 
+/* What a wide table says of its second keys. */
+static void
+check_least(const KeySide &side, const GjHashTable &table, const std::string &where)
+{
+	bool positive = true;
+
+	for (uint32_t i = 0; i < side.n; i++)
+		positive &= side.null[i] || side.value[1][i] >= 0;
+	check(table.positive == positive, "second keys", where);
+}
+
 /* Builds a table of one side, and probes it with the other. */
 static void
 test_table(const Device &device, Random &random, const KeySide &build_side,
-		   const KeySide &probe_side, bool rowids, uint64_t direct_bytes, const std::string &where)
+		   const KeySide &probe_side, bool rowids, uint64_t most_bytes, const std::string &where)
 {
 	const uint32_t ninner = build_side.n;
 	const uint32_t nouter = probe_side.n;
@@ -423,7 +447,7 @@ test_table(const Device &device, Random &random, const KeySide &build_side,
 		probe.rowid = permutation(random, ninner);
 	probe.probe_side = permutation(random, nouter);
 	if (!check(q.ops->tables->hash_build(q.queue, &build_keys,
-										 rowids ? q.upload(probe.rowid) : NULL, direct_bytes, never,
+										 rowids ? q.upload(probe.rowid) : NULL, most_bytes, never,
 										 NULL, &probe.table) == GJ_OK,
 			   "hash_build", q.ops->queues->queue_error(q.queue)))
 		return;
@@ -434,15 +458,23 @@ test_table(const Device &device, Random &random, const KeySide &build_side,
 	}
 	check(probe.table.max_count == max_count, "max_count", probe.where);
 	check(probe.table.nrows == nrows, "rows of the table", probe.where);
-	if (direct_bytes > 0 && device.ops->kind == GJ_DEVICE_CUDA && nrows > 0)
+	if (most_bytes > 0 && device.ops->kind == GJ_DEVICE_CUDA && nrows > 0 &&
+		build_side.value.size() == 1)
 		check(gj_table_is_direct(&probe.table) ==
-				  (max_count == 1 && is_dense(build_side, direct_bytes)),
+				  (max_count == 1 && is_dense(build_side, most_bytes)),
 			  "direct", probe.where);
+
+	if (device.ops->kind == GJ_DEVICE_CUDA && nrows > 0 && build_side.value.size() == 2)
+		check((probe.table.kind == GJ_TABLE_WIDE) ==
+				  (probe.table.nslots * sizeof(GjWideSlot) <= most_bytes),
+			  "wide", probe.where);
+	if (probe.table.kind == GJ_TABLE_WIDE)
+		check_least(build_side, probe.table, probe.where);
 
 	if (probe.table.kind == GJ_TABLE_DIRECT && probe.table.nslots == nrows)
 		check_order(q, probe.table, random);
 	if (q.ops->tables->reads_payloads && gj_table_has_places(&probe.table) && max_count == 1 &&
-		build_side.value.size() == 1 && random() % 2)
+		(build_side.value.size() == 1 || probe.table.kind == GJ_TABLE_WIDE) && random() % 2)
 		check_payload(q, &probe.table, ninner, random, where);
 	if (q.ops->tables->asks_filters && gj_table_has_places(&probe.table) &&
 		build_side.value.size() == 1 && random() % 2)
@@ -481,7 +513,7 @@ test_table(const Device &device, Random &random, const KeySide &build_side,
 	check(q.ops->queues->sync(q.queue) == GJ_OK, "sync", q.ops->queues->queue_error(q.queue));
 }
 
-/* The same with a hash table, and with a direct one where it can be. */
+/* The same with a hash table, and with a direct or wide one where it can be. */
 static void
 test_sides(const Device &device, Random &random, const KeySide &build_side,
 		   const KeySide &probe_side, bool rowids, const std::string &where)
@@ -490,6 +522,9 @@ test_sides(const Device &device, Random &random, const KeySide &build_side,
 	if (build_side.value.size() == 1)
 		test_table(device, random, build_side, probe_side, rowids,
 				   4096 + (uint64_t) build_side.n * 24, where + ", direct");
+	if (build_side.value.size() == 2)
+		test_table(device, random, build_side, probe_side, rowids,
+				   4096 + (uint64_t) build_side.n * 128, where + ", wide");
 }
 
 /* Direct tables at the ends of what 64 bits hold, and of what they may take. */

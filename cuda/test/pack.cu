@@ -197,15 +197,10 @@ check_values(const Device &device, Random &random, uint32_t n, uint32_t differen
 		memcpy(&column.data[(size_t) i * 8], &ref, 8);
 	}
 
-	GjColumn d = {};
+	const GjColumn d = q.upload_refs(column);
 	uint32_t *number = (uint32_t *) q.alloc((size_t) n * 4);
 	uint64_t *value = (uint64_t *) q.alloc((size_t) most * 8);
 
-	d.kind = GJ_REF;
-	d.width = 8;
-	d.data = q.upload(column.data);
-	d.nulls = column.nulls.empty() ? NULL : q.upload(column.nulls);
-	d.heap = q.upload(column.heap);
 	check(device.ops->columns->number_values(q.queue, &d, n, most, number, value, &nvalues) ==
 			  GJ_OK,
 		  "number_values", where);
@@ -332,14 +327,8 @@ check_answers(const Device &device, Random &random, uint32_t n, uint32_t differe
 	}
 
 	Queue q(device, program);
-	GjColumn d = {};
+	GjColumn d = q.pack_refs(q.upload_refs(column), n, column.heap.size());
 
-	d.kind = GJ_REF;
-	d.width = 8;
-	d.data = q.upload(column.data);
-	d.nulls = column.nulls.empty() ? NULL : q.upload(column.nulls);
-	d.heap = q.upload(column.heap);
-	d = q.pack_refs(d, n, column.heap.size());
 	if (!check(d.packed != 0, "codes", at(n)))
 		return;
 	for (uint32_t e = 0; e < 2; e++)

@@ -55,20 +55,6 @@ make_texts(Random &random, uint32_t n, const Lengths &lengths, uint32_t nulls_of
 	return texts;
 }
 
-/* The column on the device, as it is. */
-static GjColumn
-upload_plain(Queue &q, const Column &column)
-{
-	GjColumn d = {};
-
-	d.kind = GJ_REF;
-	d.width = 8;
-	d.data = q.upload(column.data);
-	d.nulls = column.nulls.empty() ? NULL : q.upload(column.nulls);
-	d.heap = q.upload(column.heap);
-	return d;
-}
-
 /* True if references lead to texts first, ... */
 static bool
 lead_to(const std::vector<uint64_t> &refs, const Bytes &heap, const Texts &texts, uint32_t first)
@@ -229,7 +215,7 @@ check_selected(const Device &device, const Texts &texts, const std::string &wher
 			expected.push_back(i);
 
 	Queue q(device, program);
-	GjColumn packed = q.offset_refs(upload_plain(q, texts.column), n);
+	GjColumn packed = q.offset_refs(q.upload_refs(texts.column), n);
 
 	/* all rows, and those from one on */
 	for (uint32_t first : {0u, n / 2})
@@ -262,7 +248,7 @@ check_texts(const Device &device, Random &random, uint32_t n, const Lengths &len
 	Queue q(device, program);
 	const std::string where = std::string(lengths.name) + ", " + at(n);
 	const Texts texts = make_texts(random, n, lengths, nulls_of, held);
-	const GjColumn plain = upload_plain(q, texts.column);
+	const GjColumn plain = q.upload_refs(texts.column);
 	const GjOffsets offsets = check_offsets(q, plain, texts, where);
 	const GjColumn packed = q.offset_refs(plain, n);
 

@@ -189,7 +189,7 @@ PlainTest::add_range()
 	plan.filter.n = plan.nterms;
 }
 
-/* A join with a table of one key: direct, dense, or of slots. */
+/* A join with a table of one key, direct, dense, or of slots; or of two, the second as the first. */
 void
 PlainTest::add_step(Queue &q, uint32_t s)
 {
@@ -197,18 +197,22 @@ PlainTest::add_step(Queue &q, uint32_t s)
 	GjFusedStep &step = plan.steps[s];
 	GjFusedExpr &key = plan.exprs[plan.nexprs];
 	std::vector<int64_t> value(INNER_ROWS);
+	std::vector<int64_t> second;
 	Bytes null(INNER_ROWS);
 	GjHashTable table;
 	GjKeys keys = {};
 
 	step.join_type = types[random() % 4];
 	step.source = (uint8_t) (s + 1);
-	step.nkeys = 1;
-	step.first_key = plan.nexprs++;
+	step.nkeys = random() % 4 == 0 ? 2 : 1;
+	step.first_key = plan.nexprs;
+	plan.nexprs += step.nkeys;
 	key.form = GJ_FUSED_SIMPLE;
 	key.op = GJ_OP_LOAD;
 	key.a = random() % 2 ? KEY : WIDE_KEY;
 	key.b = -1;
+	if (step.nkeys == 2)
+		plan.exprs[step.first_key + 1] = key;
 	for (uint32_t r = 0; r < INNER_ROWS; r++)
 		value[r] = middle + ((int64_t) r - 700) * KEY_SPREAD;
 	if (random() % 4 == 0)
@@ -230,14 +234,20 @@ PlainTest::add_step(Queue &q, uint32_t s)
 		for (uint32_t r = 0; r < INNER_ROWS; r++)
 			value[r] = value[random() % INNER_ROWS];
 	}
+	second = value;
 	for (uint32_t r = 0; r < INNER_ROWS; r++)
 	{
-		if (!null[r])
+		/* another second key than the first, which nothing looks up */
+		if (step.nkeys == 2 && r % 7 == 3)
+			second[r]++;
+		else if (!null[r])
 			row[s][value[r]] = r;
 	}
-	keys.nkeys = 1;
+	keys.nkeys = step.nkeys;
 	keys.nrows = INNER_ROWS;
 	keys.value[0] = q.upload(value);
+	if (step.nkeys == 2)
+		keys.value[1] = q.upload(second);
 	keys.null = q.upload(null);
 	check(q.ops->tables->hash_build(q.queue, &keys, NULL, random() % 2 ? 1 << 20 : 0, never, NULL,
 									&table) == GJ_OK,
@@ -245,7 +255,7 @@ PlainTest::add_step(Queue &q, uint32_t s)
 	plan.nsteps = (uint8_t) (s + 1);
 	/* values of the side beside its keys */
 	if (q.ops->tables->reads_payloads && gj_table_has_places(&table) && table.max_count == 1 &&
-		random() % 3 && columns[NOUTER + s].nulls.empty())
+		(step.nkeys == 1 || table.kind == GJ_TABLE_WIDE) && random() % 3 && columns[NOUTER + s].nulls.empty())
 	{
 		const GjColumn column = q.upload_columns({columns[NOUTER + s]})[0];
 
@@ -254,7 +264,8 @@ PlainTest::add_step(Queue &q, uint32_t s)
 			  "hash_payload", q.ops->queues->queue_error(q.queue));
 		step.payload = (int16_t) (NOUTER + s);
 	}
-	if (q.ops->tables->asks_filters && gj_table_has_places(&table) && random() % 3)
+	if (q.ops->tables->asks_filters && gj_table_has_places(&table) && step.nkeys == 1 &&
+		random() % 3)
 	{
 		check(q.ops->tables->hash_filter(q.queue, &table) == GJ_OK, "hash_filter",
 			  q.ops->queues->queue_error(q.queue));

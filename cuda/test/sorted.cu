@@ -258,7 +258,7 @@ test_sorted(const Device &device)
 			continue;
 		for (uint32_t n : {70001u, 300000u})
 		{
-			if (quick && n > 100000)
+			if (n > sizes.back())
 				break;
 			test_matches(device, random, n, 50000, {values}, n % 2 * 0.01, where + ", large");
 			test_matches(device, random, n, 3 * GJ_MAX_TUPLES / 8 + 1, {DENSE}, 0, "dense, large");

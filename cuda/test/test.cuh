@@ -148,6 +148,8 @@ struct Queue
 	GjColumn pack(const GjColumn &column, uint32_t n);
 	GjColumn pack_refs(const GjColumn &column, uint32_t n, size_t heap_size);
 	GjColumn offset_refs(const GjColumn &column, uint32_t n);
+	/* A column of references on the device, as it is. */
+	GjColumn upload_refs(const Column &column);
 	/* Columns on the device, as an array of the host describes them, or one of the device. */
 	std::vector<GjColumn> upload_columns(const std::vector<Column> &columns);
 	const GjColumn *columns(const std::vector<Column> &columns);

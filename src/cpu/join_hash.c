@@ -248,7 +248,7 @@ build(GjQueue *queue, GjBuildWork *w, bool (*stop) (void *), void *arg)
 
 static GjStatus
 gj_cpu_hash_build(GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
-				  uint64_t direct_bytes, bool (*stop) (void *), void *arg, GjHashTable *table)
+				  uint64_t most_bytes, bool (*stop) (void *), void *arg, GjHashTable *table)
 {
 	GjBuildWork w = {keys, rowid, table};
 	GjStatus	status;

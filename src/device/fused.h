@@ -27,8 +27,8 @@
 typedef struct GjFusedExpr
 {
 	uint8_t		form;			/* GjFusedForm; RANGE and ANSWER only of a term */
-	uint8_t		op;				/* SIMPLE: GJ_OP_LOAD, or GjOp of two operands; BYTES: HASH_T, EQ_T,
-								 * LIKE */
+	uint8_t		op;				/* SIMPLE: GJ_OP_LOAD, or GjOp of two operands; BYTES: HASH_T, KEY_T,
+								 * EQ_T, LIKE */
 	uint8_t		arg;			/* of that: GjKind; PRODUCTS: number of factors; ANSWER: the question;
 								 * BYTES: the form of column a's */
 	uint8_t		is_float;
@@ -37,10 +37,10 @@ typedef struct GjFusedExpr
 	int16_t		a;				/* columns, -1: the constant */
 	int16_t		b;
 	int32_t		expr;			/* CODE; PRODUCTS: first of the plan's factors */
-	int64_t		constant;		/* BYTES: the form of column b's; or, where b is -1, of HASH_T nothing,
-								 * of others a text among the program's constants, GJ_FUSED_TEXT */
-	int64_t		high;			/* BYTES: GJ_BYTES_NOT, GJ_BYTES_UTF8; RANGE: constant <= column a <=
-								 * high; op is LOAD */
+	int64_t		constant;		/* BYTES: the form of column b's; or, where b is -1, a text among the
+								 * program's constants, GJ_FUSED_TEXT; of HASH_T and KEY_T nothing */
+	int64_t		high;			/* BYTES: GJ_BYTES_NOT, GJ_BYTES_UTF8, of KEY_T GJ_KEY_...; RANGE:
+								 * constant <= column a <= high; op is LOAD */
 } GjFusedExpr;
 
 /* A factor of a sum of products of integers, which an aggregate takes. */

@@ -22,8 +22,8 @@ typedef enum GjFusedForm
 {
 	GJ_FUSED_NONE,				/* a condition: none, always true.  A value: none is taken */
 	GJ_FUSED_SIMPLE,			/* a value: of column a, or of a <op> b */
-	GJ_FUSED_BYTES,				/* a value: the hash of column a's bytes; or a term: whether they are
-								 * like those of column b, or a constant's */
+	GJ_FUSED_BYTES,				/* a value: the hash of column a's bytes, or a half of their key; or a
+								 * term: whether they are like those of column b, or a constant's */
 	GJ_FUSED_RANGE,				/* a term: an integer column is between two constants */
 	GJ_FUSED_ANSWER,			/* a term: column a's answer to question `arg` is true */
 	GJ_FUSED_PRODUCTS,			/* a value: sums and differences of products, of 64 bits */
@@ -125,6 +125,11 @@ gj_fused_bytes(const GjFusedExpr *e, const int64_t *constants, const GjColumn *c
 	if (e->op == GJ_OP_HASH_T)
 	{
 		*value = gj_hash_t(a);
+		return false;
+	}
+	if (e->op == GJ_OP_KEY_T)
+	{
+		*value = gj_key_t(a, (uint32_t) e->high);
 		return false;
 	}
 	if (e->b < 0)

@@ -89,14 +89,15 @@ typedef struct GjTableOps
 	bool		reads_payloads; /* hash_payload is of use */
 	bool		asks_filters;	/* hash_filter and filter_helps are */
 	bool		joins_unique;	/* join_unique does better than hash_probe and hash_expand */
+	bool		widens;			/* two keys become a wide table where there is memory */
 
 	/*
 	 * Builds a table over keys->nrows rows, whose row ids, which differ, are rowid[i], or i if
-	 * rowid is NULL.  Takes over the key arrays on success.  The table may be a direct one of
-	 * up to direct_bytes (0: none).  May work for long: asks stop(arg).  Waits.
+	 * rowid is NULL.  Takes over the key arrays on success.  The table may be a direct one, or a
+	 * wide one, of up to most_bytes (0: none).  May work for long: asks stop(arg).  Waits.
 	 */
 	GjStatus	(*hash_build) (GjQueue *queue, const GjKeys *keys, const uint32_t *rowid,
-							   uint64_t direct_bytes, bool (*stop) (void *), void *arg,
+							   uint64_t most_bytes, bool (*stop) (void *), void *arg,
 							   GjHashTable *table);
 	void		(*hash_free) (GjQueue *queue, GjHashTable *table);
 
@@ -108,10 +109,10 @@ typedef struct GjTableOps
 								   const void *from, uint32_t width);
 
 	/*
-	 * Gives a table with one key, unique, and slots or places, payloads: the values of a column of
-	 * the build side, GJ_INT4 or GJ_INT8 without NULLs, [nrows].  Those of a direct table take as
-	 * much memory as its places.  *done = false: some value does not fit (gj_payload_fits), and
-	 * nothing was changed.  Waits.
+	 * Gives a table of unique keys, one or in wide slots, with slots or places, payloads: the values
+	 * of a column of the build side, GJ_INT4 or GJ_INT8 without NULLs, [nrows].  Those of a direct
+	 * table take as much memory as its places.  *done = false: some value does not fit
+	 * (gj_payload_fits), and nothing was changed.  Waits.
 	 */
 	GjStatus	(*hash_payload) (GjQueue *queue, GjHashTable *table, const GjColumn *column,
 								 uint32_t nrows, bool *done);

@@ -48,11 +48,21 @@ typedef struct GjHashSlot
 	uint32_t	count;			/* 0: empty slot; or a payload, which is never 0 */
 } GjHashSlot;
 
+/* The same of two keys, in a sector of memory. */
+typedef struct GjWideSlot
+{
+	uint64_t	key[2];
+	uint32_t	start;
+	uint32_t	count;			/* as above */
+	uint64_t	unused;
+} GjWideSlot;
+
 /* What a table is; whoever builds it says so. */
 typedef enum GjTableKind
 {
 	GJ_TABLE_NONE,				/* there is none: nothing matches */
 	GJ_TABLE_HASH,				/* slots */
+	GJ_TABLE_WIDE,				/* slots of two keys */
 	GJ_TABLE_DIRECT,			/* a place for each key between the least and the greatest */
 	GJ_TABLE_DENSE,				/* the key says the row */
 	GJ_TABLE_SORTED				/* rows in the order of keys */
@@ -63,7 +73,8 @@ typedef enum GjTableKind
  * arrays are device memory, given back by hash_free; those that its kind has not are NULL.
  *
  * HASH: open addressing with linear probing over distinct keys; the row ids of equal keys lie next
- * to each other, so any number of duplicates costs a probe nothing.
+ * to each other, so any number of duplicates costs a probe nothing.  WIDE: the same of two keys,
+ * which lie in the slots.
  *
  * DIRECT: there is one key, it is unique, and the row id of key low + i is place[i], GJ_NO_ROW if
  * no row has it, i < nslots.  What a probe finds are these row ids.  DENSE: the row id of key low +
@@ -73,9 +84,9 @@ typedef enum GjTableKind
  * searches them (rows/sorted.h).  It may have `bucket`: the rows whose first value is
  * low + (b << shift) or more start with row bucket[b], b <= nslots.
  *
- * A hash or direct table of one key, unique, can have payloads, the values of a column
- * (rows/hash.h: gj_payload): in its slots, which need no counts then, or in an array beside
- * `place`.  A probe that wants nothing else of a row reads one place in memory, not two.
+ * A hash or direct table of one key, or a wide one, whose keys are unique, can have payloads, the
+ * values of a column (rows/hash.h: gj_payload): in its slots, which need no counts then, or in an
+ * array beside `place`.  A probe that wants nothing else of a row reads one place in memory, not two.
  *
  * A hash or direct table of one key can have a filter, which says of most keys that are not there
  * that they are not, in a fraction of its memory: with slots, that of rows/hash.h, nkey_filter
@@ -88,7 +99,9 @@ typedef struct GjHashTable
 	bool		has_filter;
 	bool		in_order;		/* rows[i] = i for all rows, or the table is direct */
 	bool		partitioned;	/* how it was built, for EXPLAIN */
+	bool		positive;		/* WIDE: no second key is less than 0 */
 	GjHashSlot *slots;
+	GjWideSlot *wide;
 	uint64_t	nslots;
 	uint32_t   *place;
 	uint32_t   *bucket;			/* [nslots + 1] or NULL */
@@ -101,22 +114,29 @@ typedef struct GjHashTable
 	uint32_t   *payloads;		/* direct: [nslots], GJ_NO_ROW where no row has the key */
 	uint32_t   *key_filter;		/* [nkey_filter] */
 	uint32_t	nkey_filter;
-	GjKeys		keys;			/* of the input rows; compared where nkeys > 1 */
-	uint32_t   *key_row;		/* nkeys > 1: input row whose keys rows[i] has */
+	GjKeys		keys;			/* of the input rows; compared where a hash table has several */
+	uint32_t   *key_row;		/* of such a table: input row whose keys rows[i] has */
 } GjHashTable;
 
 /* True if keys are numbers of places. */
+GJ_FN bool
+gj_kind_is_direct(uint32_t kind)
+{
+	return kind == GJ_TABLE_DIRECT || kind == GJ_TABLE_DENSE;
+}
+
 static inline bool
 gj_table_is_direct(const GjHashTable *table)
 {
-	return table->kind == GJ_TABLE_DIRECT || table->kind == GJ_TABLE_DENSE;
+	return gj_kind_is_direct(table->kind);
 }
 
 /* True if there are slots or places, beside which a payload and a filter can be. */
 static inline bool
 gj_table_has_places(const GjHashTable *table)
 {
-	return table->kind == GJ_TABLE_HASH || table->kind == GJ_TABLE_DIRECT;
+	return table->kind == GJ_TABLE_HASH || table->kind == GJ_TABLE_WIDE ||
+		table->kind == GJ_TABLE_DIRECT;
 }
 
 /* Words of a filter of a table with slots or places. */
@@ -133,11 +153,11 @@ gj_filter_words(const GjHashTable *table)
 }
 
 /* The arrays of a table that are there; returns their number. */
-#define GJ_TABLE_ARRAYS		(8 + GJ_MAX_KEYS)
+#define GJ_TABLE_ARRAYS		(9 + GJ_MAX_KEYS)
 static inline uint32_t
 gj_table_arrays(const GjHashTable *table, void *arrays[GJ_TABLE_ARRAYS])
 {
-	void	   *all[] = {table->slots, table->place, table->payloads, table->key_filter,
+	void	   *all[] = {table->slots, table->wide, table->place, table->payloads, table->key_filter,
 	table->bucket, table->rows, table->key_row, table->keys.null};
 	uint32_t	n = 0;
 
@@ -159,6 +179,7 @@ typedef struct GjTableRef
 	uint32_t	kind;			/* GjTableKind, but SORTED */
 	uint32_t	nkey_filter;
 	const GjHashSlot *slots;
+	const GjWideSlot *wide;
 	uint64_t	nslots;
 	const uint32_t *place;
 	int64_t		low;
@@ -169,6 +190,7 @@ typedef struct GjTableRef
 	int64_t    *key_value[GJ_MAX_KEYS];
 	bool		has_payload;
 	bool		has_filter;
+	bool		finds_payload;	/* a probe gets payloads, not rows: whoever probes says so */
 } GjTableRef;
 
 static inline GjTableRef
@@ -179,6 +201,7 @@ gj_table_ref(const GjHashTable *table)
 	ref.kind = table->kind;
 	ref.nkey_filter = table->nkey_filter;
 	ref.slots = table->slots;
+	ref.wide = table->wide;
 	ref.nslots = table->nslots;
 	ref.place = table->place;
 	ref.low = table->low;
@@ -190,6 +213,7 @@ gj_table_ref(const GjHashTable *table)
 		ref.key_value[k] = table->keys.value[k];
 	ref.has_payload = table->has_payload;
 	ref.has_filter = table->has_filter;
+	ref.finds_payload = false;
 	return ref;
 }
 

@@ -740,6 +740,20 @@ gj_key_is_exact(Expr *clause)
 	return func != NULL && func->op != GJ_OP_EQ_T;
 }
 
+bool
+gj_key_has_halves(Expr *clause)
+{
+	return key_function(clause)->op == GJ_OP_EQ_T;
+}
+
+bool
+gj_halves_are_exact(Expr *clause)
+{
+	return gj_key_has_halves(clause) &&
+		exprType(linitial(((OpExpr *) clause)->args)) == UUIDOID &&
+		exprType(lsecond(((OpExpr *) clause)->args)) == UUIDOID;
+}
+
 /* True for values that are integers of at most 32 bits. */
 static bool
 is_narrow_integer(Expr *expr)
@@ -788,7 +802,7 @@ gj_compile_packed_key(GjBuilder *builder, Expr *const *clauses, Expr *const *sid
 }
 
 int
-gj_compile_key(GjBuilder *builder, Expr *clause, Expr *side)
+gj_compile_key(GjBuilder *builder, Expr *clause, Expr *side, int half)
 {
 	const GjDeviceFunction *func = key_function(clause);
 	List	   *args = ((OpExpr *) clause)->args;
@@ -816,7 +830,11 @@ gj_compile_key(GjBuilder *builder, Expr *clause, Expr *side)
 	}
 	if ((func->flags & GJ_CALL_DECIMAL) && cxt.scale < scale)
 		gj_scale_up(&cxt, 0, cxt.scale, scale);
-	if (func->op == GJ_OP_EQ_T)
+	if (half != GJ_WHOLE_KEY)
+		gj_emit(&cxt, (GjInstr) {.op = GJ_OP_KEY_T,
+				.arg = (half == 0 ? 0 : GJ_KEY_SECOND) |
+				(gj_halves_are_exact(clause) ? GJ_KEY_WHOLE : 0)});
+	else if (func->op == GJ_OP_EQ_T)
 		gj_emit_unary(&cxt, GJ_OP_HASH_T, 0);
 	return add_expr(&cxt, first, func->op == GJ_OP_EQ_T ? INT8OID : exprType((Node *) side));
 }

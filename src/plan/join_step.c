@@ -21,6 +21,30 @@ key_side(const GjJoinClause *key, int s, int side)
 	return (side == 0) == right_is_inner ? key->left : key->right;
 }
 
+/*
+ * Compiles the only key of a step, a text, as two halves: a table of two keys then says of short
+ * texts that they are equal, without their bytes.  False if it is too deep.
+ */
+static bool
+compile_halves(GjBuilder *builder, GjBuildStep *step, const GjJoinClause *key)
+{
+	step->nkeys = 2;
+	for (int side = 0; side < 2; side++)
+	{
+		for (int half = 0; half < 2; half++)
+		{
+			int			e = gj_compile_key(builder, key->rinfo->clause,
+										   key_side(key, step->source, side), half);
+
+			if (e < 0)
+				return false;
+			if (half == 0)
+				*(side == 0 ? &step->probe_keys : &step->build_keys) = e;
+		}
+	}
+	return true;
+}
+
 /* Compiles the keys of a step, the first `npacked` of them two by two; false if one is too deep. */
 static bool
 compile_some_packed(GjBuilder *builder, GjBuildStep *step, GjJoinClause **keys, int n, int npacked)
@@ -42,7 +66,7 @@ compile_some_packed(GjBuilder *builder, GjBuildStep *step, GjJoinClause **keys, 
 				e = gj_compile_packed_key(builder, clauses, sides);
 			}
 			else
-				e = gj_compile_key(builder, clauses[0], sides[0]);
+				e = gj_compile_key(builder, clauses[0], sides[0], GJ_WHOLE_KEY);
 			if (e < 0)
 				return false;
 			if (is_first)
@@ -65,6 +89,11 @@ compile_keys(GjBuilder *builder, GjBuildStep *step, GjJoinClause **keys)
 	int			npacked = 0;
 	int			at = 0;
 
+	gj_builder_mark(builder, &mark);
+	if (n == 1 && gj_key_has_halves(keys[0]->rinfo->clause) &&
+		compile_halves(builder, step, keys[0]))
+		return;
+	gj_builder_reset(builder, &mark);
 	for (int pass = 0; pass < 2; pass++)
 	{
 		for (int i = 0; i < n; i++)
@@ -73,7 +102,6 @@ compile_keys(GjBuilder *builder, GjBuildStep *step, GjJoinClause **keys)
 		if (pass == 0)
 			npacked = at / 2 * 2;
 	}
-	gj_builder_mark(builder, &mark);
 	if (npacked > 0 && compile_some_packed(builder, step, ordered, n, npacked))
 		return;
 	gj_builder_reset(builder, &mark);
@@ -109,9 +137,14 @@ make_keys(GjAttempt *a, GjBuildStep *step, GjJoinClauses *clauses)
 		clause->used = true;
 		step->key_clauses = lappend(step->key_clauses, with_inner_right(clause, step->source));
 		keys[step->nkeys++] = clause;
-		/* keys that are hashes only say which pairs to look at */
-		if (!gj_key_is_exact(clause->rinfo->clause))
-			step->residual_clauses = lappend(step->residual_clauses, clause->rinfo->clause);
+	}
+	/* keys that are hashes only say which pairs to look at */
+	for (int i = 0; i < step->nkeys; i++)
+	{
+		Expr	   *clause = keys[i]->rinfo->clause;
+
+		if (!gj_key_is_exact(clause) && !(step->nkeys == 1 && gj_halves_are_exact(clause)))
+			step->residual_clauses = lappend(step->residual_clauses, clause);
 	}
 	compile_keys(a->builder, step, keys);
 }

@@ -245,9 +245,14 @@ extern bool gj_key_is_exact(Expr *clause);
 
 /*
  * Compiles one side of a key clause, brought to the form in which both sides' keys are
- * compared.  As gj_compile() otherwise.
+ * compared, or a half of it.  As gj_compile() otherwise.
  */
-extern int	gj_compile_key(GjBuilder *builder, Expr *clause, Expr *side);
+#define GJ_WHOLE_KEY	(-1)
+extern int	gj_compile_key(GjBuilder *builder, Expr *clause, Expr *side, int half);
+
+/* True if the key can be two keys, halves 0 and 1 (GJ_OP_KEY_T); if these are exact. */
+extern bool gj_key_has_halves(Expr *clause);
+extern bool gj_halves_are_exact(Expr *clause);
 
 /* True if the sides of a clause that is a key are integers of at most 32 bits. */
 extern bool gj_key_packs(Expr *clause);

@@ -38,13 +38,16 @@ typedef struct GjColumn
 	const uint8_t *heap;		/* GJ_REF: what the references are relative to */
 	uint32_t	kind;			/* GjKind */
 	uint16_t	width;			/* bytes of a value */
-	uint8_t		packed;			/* bytes of u: 1, 2 or 4; 0: values lie here as they are */
+	uint8_t		packed;			/* bytes of u: 1, 2 or 4; 0: values lie here as they are; or GJ_PACKED_ROW,
+								 * of integers only: u is the number of the row */
 	uint8_t		narrow;			/* packed integers: all values fit 32 bits with a sign */
 	int64_t		base;
 	int64_t		factor;			/* not 0 but of offsets */
 	const uint8_t *answers;		/* codes: one byte a code, whose bit q answers question q; NULL: the
 								 * conditions are evaluated row by row */
 } GjColumn;
+
+#define GJ_PACKED_ROW		8
 
 /* Bytes from a row to the next one. */
 GJ_FN uint32_t
@@ -176,7 +179,7 @@ gj_packed_code(const GjColumn *column, uint32_t row)
 {
 	return column->packed == 1 ? ((const uint8_t *) column->data)[row] :
 		column->packed == 2 ? ((const uint16_t *) column->data)[row] :
-		((const uint32_t *) column->data)[row];
+		column->packed == 4 ? ((const uint32_t *) column->data)[row] : row;
 }
 
 /* The answer to a question about a row that is not NULL, of a column that has answers. */
@@ -515,6 +518,7 @@ gj_eval_more(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base,
 			}
 			break;
 		GJ_UNARY(GJ_OP_HASH_T, null ? 0 : gj_hash_t(x))
+		GJ_UNARY(GJ_OP_KEY_T, null ? 0 : gj_key_t(x, arg))
 		GJ_CHECKED(GJ_OP_LIKE, null ? GJ_SET(0) : gj_like(x, y, arg != 0, &r))
 		GJ_BINARY(GJ_OP_STARTS_WITH, !null && gj_starts_with(x, y))
 		GJ_UNARY(GJ_OP_TRIM, null ? 0 : gj_trim(x, arg))

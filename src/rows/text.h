@@ -196,6 +196,40 @@ gj_hash_t(int64_t text)
 }
 
 /*
+ * One half of a key of 128 bits, by which texts are looked up in a table of two keys: their bytes,
+ * or the word of a text of 16 bytes (WHOLE), as uuids are.  Texts of at most GJ_EXACT_KEY_BYTES have their
+ * length in the second half, and so they are equal if their keys are.  Longer ones have a hash, and
+ * a second half below zero.
+ */
+#define GJ_EXACT_KEY_BYTES		15
+#define GJ_KEY_SECOND		1
+#define GJ_KEY_WHOLE		2
+
+GJ_FN bool
+gj_key_is_exact_t(uint32_t n, uint32_t how)
+{
+	return n <= GJ_EXACT_KEY_BYTES || (how & GJ_KEY_WHOLE);
+}
+
+/* That half of a text of n bytes for which it is exact; word: its bytes of that half. */
+GJ_FN int64_t
+gj_exact_key_t(uint64_t word, uint32_t n, uint32_t how)
+{
+	return (int64_t) (how == GJ_KEY_SECOND ? word | (uint64_t) n << 56 : word);
+}
+
+GJ_FN int64_t
+gj_key_t(int64_t text, uint32_t how)
+{
+	uint32_t	n = gj_text_length(text);
+	uint32_t	w = how & GJ_KEY_SECOND;
+
+	if (gj_key_is_exact_t(n, how))
+		return gj_exact_key_t(8 * w < n ? gj_padded_word(gj_text_bytes(text), n, w) : 0, n, how);
+	return w == 0 ? gj_hash_t(text) : INT64_MIN | (int64_t) n;
+}
+
+/*
  * True if the list contains the text.  The list has n entries, ascending, each the word
  * at which its bytes start, counted from the list's own start, and their number (low
  * 16 bits).

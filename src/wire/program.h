@@ -246,6 +246,7 @@ typedef enum GjOp
 								 * register b+1 = their sizes; arg: GjSetPredicate */
 	GJ_OP_PACK_I,				/* dst = the low 32 bits of a, then those of b */
 	GJ_OP_WORD_T,				/* dst = the bytes of a, at most 8, as a little-endian word; b = a */
+	GJ_OP_KEY_T,				/* dst = half of the 128 bits of a key; arg: GJ_KEY_... (rows/text.h) */
 	GJ_NOPS
 } GjOp;
 

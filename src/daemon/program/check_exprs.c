@@ -45,6 +45,7 @@ operands(const GjInstr *instr)
 		case GJ_OP_SIGN_F:
 		case GJ_OP_IN_T:
 		case GJ_OP_HASH_T:
+		case GJ_OP_KEY_T:
 		case GJ_OP_TRIM:
 		case GJ_OP_LENGTH_T:
 		case GJ_OP_OCTETS_T:
@@ -92,6 +93,7 @@ text_operands(const GjInstr *instr)
 			return USES_A | USES_B;
 		case GJ_OP_IN_T:
 		case GJ_OP_HASH_T:
+		case GJ_OP_KEY_T:
 		case GJ_OP_TRIM:
 		case GJ_OP_LENGTH_T:
 		case GJ_OP_OCTETS_T:

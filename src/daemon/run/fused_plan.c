@@ -21,7 +21,7 @@ typedef enum GjNodeKind
 	GJ_NODE_COLUMN,
 	GJ_NODE_BINARY,				/* of columns and constants */
 	GJ_NODE_TEXT,				/* a column's bytes, or a constant's */
-	GJ_NODE_HASH,				/* of a column's bytes */
+	GJ_NODE_HASH,				/* of a column's bytes, or a half of their key */
 	GJ_NODE_AND					/* of binary ones that cannot fail, columns, answers, ranges and bytes
 								 * that are like others */
 } GjNodeKind;
@@ -228,14 +228,16 @@ bytes_node(const GjRun *run, const GjInstr *instr, const GjNode *a, const GjNode
 	node->term[0] = x;
 }
 
-/* Makes a node the hash of a column's bytes. */
+/* Makes a node the hash of a column's bytes, or a half of their key. */
 static void
-hash_node(const GjNode *a, GjNode *node)
+hash_node(const GjInstr *instr, const GjNode *a, GjNode *node)
 {
 	if (a->kind != GJ_NODE_TEXT || a->term[0].a < 0)
 		return;
 	node->kind = GJ_NODE_HASH;
 	node->term[0] = a->term[0];
+	node->term[0].op = (uint8_t) instr->op;
+	node->term[0].high = instr->arg;
 }
 
 /* Makes a node the answer to the question that begins with an instruction. */
@@ -412,8 +414,8 @@ follow(const GjRun *run, uint32_t e, GjNode *result)
 		else if (instr->op == GJ_OP_EQ_T || instr->op == GJ_OP_NE_T || instr->op == GJ_OP_LIKE ||
 				 instr->op == GJ_OP_NOT)
 			bytes_node(run, instr, &node[instr->a], &node[instr->b], &made);
-		else if (instr->op == GJ_OP_HASH_T)
-			hash_node(&node[instr->a], &made);
+		else if (instr->op == GJ_OP_HASH_T || instr->op == GJ_OP_KEY_T)
+			hash_node(instr, &node[instr->a], &made);
 		else if (instr->op == GJ_OP_SCALE_UP)
 			scale_node(instr->imm, &node[instr->a], &made);
 		else
@@ -513,7 +515,7 @@ make_condition(const GjRun *run, GjFusedPlan *plan, int32_t e)
  * take long to find out.
  */
 static bool
-step_fits(const GjRunStep *rs)
+step_fits(const GjRunStep *rs, int32_t residual)
 {
 	const GjStep *step = rs->step;
 
@@ -528,7 +530,7 @@ step_fits(const GjRunStep *rs)
 			return rs->table.max_count <= 1;
 		case GJ_JOIN_SEMI:
 		case GJ_JOIN_ANTI:
-			return rs->table.max_count <= GJ_FUSED_WALK || rs->residual < 0;
+			return rs->table.max_count <= GJ_FUSED_WALK || residual < 0;
 		case GJ_JOIN_RIGHT_SEMI:
 		case GJ_JOIN_RIGHT_ANTI:
 			return rs->table.max_count <= GJ_FUSED_WALK;
@@ -544,14 +546,15 @@ add_step(const GjRun *run, GjFusedPlan *plan, uint32_t i)
 	const GjStep *step = rs->step;
 	const GjHashTable *table = &rs->table;
 	GjFusedStep *to = &plan->steps[plan->nsteps];
+	const int32_t residual = gj_residual_holds(run, rs) ? -1 : rs->residual;
 
-	if (!step_fits(rs))
+	if (!step_fits(rs, residual))
 		return false;
 	if (table->nrows > 0)
 	{
 		bool		marks = gj_fused_marks(step->join_type);
 
-		to->walks = table->max_count > 1 && (marks || rs->residual >= 0);
+		to->walks = table->max_count > 1 && (marks || residual >= 0);
 		to->marks = marks ? rs->unmatched.row_matched.memory : NULL;
 		to->table = gj_table_ref(table);
 		to->payload = (int16_t) (run->sources[step->source].first_column + table->payload);
@@ -563,7 +566,7 @@ add_step(const GjRun *run, GjFusedPlan *plan, uint32_t i)
 	for (uint32_t k = 0; k < step->nkeys; k++)
 		if (add_value(run, plan, (int32_t) (run->fused->key[i] + k), false) < 0)
 			return false;
-	to->residual = make_condition(run, plan, rs->residual);
+	to->residual = make_condition(run, plan, residual);
 	if (!gj_fused_ends(step->join_type))
 		to->filter = make_condition(run, plan, step->filter);
 	if (gj_fused_keeps_all(step->join_type))

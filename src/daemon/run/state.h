@@ -370,6 +370,11 @@ extern void gj_ranges_close(GjRun *run);
 /* run/table_build.c: functions of GjJoinOps */
 extern GjStatus gj_table_build(GjRun *run, GjSideBuild *build, GjRunStep *rs);
 extern GjStatus gj_table_improve(GjRun *run, uint32_t source, GjRunStep *rs);
+/*
+ * True if a built step's residual condition says no more than its keys: that texts are equal, none
+ * of which is too long for its key.
+ */
+extern bool gj_residual_holds(const GjRun *run, const GjRunStep *rs);
 
 /* run/match.c */
 /* Starts the flags of a source's rows; rowid: those that passed the filter, NULL: all. */

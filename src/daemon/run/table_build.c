@@ -15,6 +15,9 @@
 /* Bytes a row that a direct table may take, less than a hash table does; and how much more. */
 #define GJ_DIRECT_BYTES		24
 #define GJ_DIRECT_SPARE		(UINT64_C(4) << 20)
+/* Bytes a row that wide slots take, and a sparse table's more. */
+#define GJ_WIDE_BYTES		64
+#define GJ_SPARSE_WIDE_BYTES 128
 /* Part of the memory that is left which that may be. */
 #define GJ_DIRECT_SHARE		64
 /* A filter that leaves one row in more than so many has left few. */
@@ -32,6 +35,7 @@ table_size(const GjHashTable *table)
 {
 	uint64_t	row_bytes = (uint64_t) table->keys.nrows * sizeof(uint32_t);
 	uint64_t	n = (table->slots ? table->nslots * sizeof(GjHashSlot) : 0) +
+		(table->wide ? table->nslots * sizeof(GjWideSlot) : 0) +
 		(table->place ? table->nslots * sizeof(uint32_t) : 0) +
 		(table->payloads ? table->nslots * sizeof(uint32_t) : 0) +
 		(table->key_filter ? table->nkey_filter * sizeof(uint32_t) : 0) +
@@ -70,13 +74,24 @@ build_bytes(const GjRunStep *rs, uint32_t n)
 	return nbytes;
 }
 
-/* Takes what a build needs, and what a direct table may take more if there is plenty. */
+/* What a wide table of n rows may take beside that. */
+static uint64_t
+wide_bytes(const GjRun *run, const GjRunStep *rs, uint32_t n)
+{
+	if (!rs->join->hashes || rs->step->nkeys != 2 || !run->work.ops->tables->widens)
+		return 0;
+	return (uint64_t) n * (n <= GJ_SPARSE_ROWS ? GJ_SPARSE_WIDE_BYTES : GJ_WIDE_BYTES) + 4096;
+}
+
+/* Takes what a build needs, and what a direct table, or a wide one, may take more if there is plenty. */
 static bool
-take_estimate(GjLease *lease, uint64_t needed, uint64_t *spare, uint64_t *taken)
+take_estimate(GjLease *lease, uint64_t needed, uint64_t wide, uint64_t *spare, uint64_t *taken)
 {
 	*spare = gj_lease_left(lease) / GJ_DIRECT_SHARE;
 	if (*spare > GJ_DIRECT_SPARE)
 		*spare = GJ_DIRECT_SPARE;
+	if (wide > 0)
+		*spare = wide;
 	*taken = needed + *spare;
 	if (gj_lease_take(lease, *taken))
 		return true;
@@ -86,12 +101,14 @@ take_estimate(GjLease *lease, uint64_t needed, uint64_t *spare, uint64_t *taken)
 }
 
 /*
- * Bytes that a direct table may take.  Where rows come out by themselves, what notes matches has an
+ * Bytes that a direct table, or a wide one, may take.  Where rows come out by themselves, what notes matches has an
  * entry for each row of the side: not worth it if the filter has left few.
  */
 static uint64_t
-direct_bytes(const GjRun *run, const GjSideBuild *build, const GjRunStep *rs, uint64_t spare)
+most_bytes(const GjRun *run, const GjSideBuild *build, const GjRunStep *rs, uint64_t spare)
 {
+	if (rs->step->nkeys != 1)
+		return spare;
 	return gj_step_makes_rows(rs->step) &&
 		build->nrows < run->relation[rs->step->source].nrows / GJ_FEW_LEFT ? 0 :
 		(uint64_t) build->nrows * GJ_DIRECT_BYTES + spare;
@@ -109,11 +126,12 @@ gj_table_build(GjRun *run, GjSideBuild *build, GjRunStep *rs)
 	GjStatus	status;
 
 	GJ_TRY(gj_build_keys(run, build, rs, &keys));
-	if (!take_estimate(work->lease, build_bytes(rs, build->nrows), &spare, &taken))
+	if (!take_estimate(work->lease, build_bytes(rs, build->nrows),
+					   wide_bytes(run, rs, build->nrows), &spare, &taken))
 		return GJ_OUT_OF_MEMORY;
 	if (rs->join->hashes)
 		status = work->ops->tables->hash_build(work->queue, &keys, build->rowid.memory,
-									   direct_bytes(run, build, rs, spare), stop, arg, &rs->table);
+									   most_bytes(run, build, rs, spare), stop, arg, &rs->table);
 	else
 		status = work->ops->tables->sort_build(work->queue, &keys, build->rowid.memory, stop, arg,
 									   &rs->table);
@@ -218,20 +236,61 @@ order_side(GjRun *run, uint32_t source, GjRunStep *rs)
 	return GJ_OK;
 }
 
-/* The only column of a source that is read later; ncolumns: there are several, or none. */
-static uint32_t
-only_late_column(const GjRun *run, uint32_t source)
+/* True if an expression is a half of the key of a column's texts; *load: the column's instruction. */
+static bool
+is_half_key(const GjRun *run, uint32_t e, const GjInstr **load)
 {
+	*load = gj_program_array(run->program, GjInstr, instrs) + run->exprs[e].first;
+	return run->exprs[e].ninstrs == 2 && (*load)[0].op == GJ_OP_LOAD_T &&
+		(*load)[1].op == GJ_OP_KEY_T;
+}
+
+/* True if two instructions load the same text. */
+static bool
+is_same_text(const GjInstr *a, const GjInstr *b)
+{
+	return a->op == GJ_OP_LOAD_T && b->op == GJ_OP_LOAD_T && a->arg == b->arg && a->n == b->n;
+}
+
+bool
+gj_residual_holds(const GjRun *run, const GjRunStep *rs)
+{
+	const GjExpr *residual = &run->exprs[rs->residual < 0 ? 0 : rs->residual];
+	const GjInstr *instr = gj_program_array(run->program, GjInstr, instrs) + residual->first;
+	const GjInstr *probe;
+	const GjInstr *build;
+
+	if (rs->residual < 0 || residual->ninstrs != 3 || instr[2].op != GJ_OP_EQ_T ||
+		rs->table.kind != GJ_TABLE_WIDE || !rs->table.positive ||
+		!is_half_key(run, rs->step->probe_keys, &probe) ||
+		!is_half_key(run, rs->step->build_keys, &build))
+		return false;
+	return (is_same_text(&instr[0], probe) && is_same_text(&instr[1], build)) ||
+		(is_same_text(&instr[0], build) && is_same_text(&instr[1], probe));
+}
+
+/*
+ * The only column of a source that is read later, but by a residual condition that holds; ncolumns:
+ * there are several, or none.
+ */
+static uint32_t
+only_late_column(const GjRun *run, uint32_t source, const GjRunStep *rs)
+{
+	const GjInstr *key = NULL;
+	bool		holds = gj_residual_holds(run, rs) &&
+		is_half_key(run, rs->step->build_keys, &key);
+
 	const uint8_t *late = run->late + run->sources[source].first_column;
 	uint32_t	ncolumns = run->sources[source].ncolumns;
 	uint32_t	only = ncolumns;
 
 	for (uint32_t c = 0; c < ncolumns; c++)
 	{
-		if (late[c] && only < ncolumns)
+		if (!late[c] || (holds && key->arg == run->sources[source].first_column + c))
+			continue;
+		if (only < ncolumns)
 			return ncolumns;
-		if (late[c])
-			only = c;
+		only = c;
 	}
 	return only;
 }
@@ -271,7 +330,7 @@ put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
 {
 	GjWork	   *work = &run->work;
 	GjHashTable *table = &rs->table;
-	uint32_t	c = only_late_column(run, source);
+	uint32_t	c = only_late_column(run, source, rs);
 	const GjColumn *column = &run->columns[run->sources[source].first_column + c];
 	uint64_t	nbytes = table->kind == GJ_TABLE_DIRECT ? table->nslots * sizeof(uint32_t) : 0;
 	GjStatus	status;
@@ -279,7 +338,7 @@ put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
 	if (!work->ops->tables->reads_payloads || !gj_table_has_places(table) ||
 		gj_step_makes_rows(rs->step) ||
 		table->max_count != 1 ||
-		table->keys.nkeys != 1 || c == run->sources[source].ncolumns || column->nulls ||
+		(table->keys.nkeys != 1 && table->kind != GJ_TABLE_WIDE) || c == run->sources[source].ncolumns || column->nulls ||
 		(column->kind != GJ_INT4 && column->kind != GJ_INT8) || !take_extra(run, source, nbytes))
 		return GJ_OK;
 	table->payload = c;
