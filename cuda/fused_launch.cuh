@@ -140,8 +140,7 @@ static_assert(PLAIN_STEPS == 4, "FOR_PLAIN_STEPS");
 #define FOR_PLAIN(plain, function, ...)                                                            \
 	((plain).slots == SLOTS_OF_TWO                                                                 \
 		 ? FOR_PLAIN_STEPS(plain, int64_t, SLOTS_OF_TWO, function, __VA_ARGS__)                    \
-	 : (plain).slots == SLOTS_OF_ONE                                                               \
-		 ? FOR_PLAIN_WIDTH(plain, SLOTS_OF_ONE, function, __VA_ARGS__)                             \
-		 : FOR_PLAIN_WIDTH(plain, NO_SLOTS, function, __VA_ARGS__))
+	 : (plain).slots == SLOTS_OF_ONE ? FOR_PLAIN_WIDTH(plain, SLOTS_OF_ONE, function, __VA_ARGS__) \
+									 : FOR_PLAIN_WIDTH(plain, NO_SLOTS, function, __VA_ARGS__))
 
 #endif /* GJ_CUDA_FUSED_LAUNCH_CUH */

@@ -64,9 +64,9 @@ typedef struct PlainStep
 {
 	PlainOperand key; /* probe; HALVES: its column is the one */
 	PlainOperand second;
-	uint8_t keys;  /* PlainKeys; the last two: in wide slots */
-	uint8_t form;  /* HALVES: of the bytes */
-	uint8_t whole; /* HALVES: GJ_KEY_WHOLE or 0 */
+	uint8_t keys;     /* PlainKeys; the last two: in wide slots */
+	uint8_t form;     /* HALVES: of the bytes */
+	uint8_t whole;    /* HALVES: GJ_KEY_WHOLE or 0 */
 	GjTableRef table; /* what it finds is the row where it has no `rows` */
 	bool anti;
 	bool payload; /* it finds payloads, in slots or places, not rows */
@@ -408,17 +408,17 @@ look_up_in_wide(const PlainStep &step, const GjColumn *columns, const TileRows<V
 		if (wanted == 0)
 			continue;
 		if (step.keys == PLAIN_TWO)
-			some = find_two(
-				step,
-				{{{first[from], first[from + 1], first[from + 2], first[from + 3]},
-				  {second[from], second[from + 1], second[from + 2], second[from + 3]}}},
-				wanted);
+			some =
+				find_two(step,
+						 {{{first[from], first[from + 1], first[from + 2], first[from + 3]},
+						   {second[from], second[from + 1], second[from + 2], second[from + 3]}}},
+						 wanted);
 		else
-			some = find_halves(step, columns[step.key.column],
-							   {Shape<V>::row(rows.first, from), Shape<V>::row(rows.first, from + 1),
-								Shape<V>::row(rows.first, from + 2),
-								Shape<V>::row(rows.first, from + 3)},
-							   wanted, results);
+			some = find_halves(
+				step, columns[step.key.column],
+				{Shape<V>::row(rows.first, from), Shape<V>::row(rows.first, from + 1),
+				 Shape<V>::row(rows.first, from + 2), Shape<V>::row(rows.first, from + 3)},
+				wanted, results);
 #pragma unroll
 		for (uint32_t i = 0; i < PLAIN_TOGETHER; i++)
 		{
@@ -785,9 +785,8 @@ take_tiles(const Plain &plain, const Input &input, uint32_t (&counts)[nsteps + 1
 		{
 			const TileRows<V> rows(tile, c.end);
 			uint32_t found[nsteps + 1][PLAIN_ROWS];
-			const uint32_t alive =
-				take_plain<V, nsteps, slots>(plain, c.columns, rows, filters, found, counts,
-											  input.results);
+			const uint32_t alive = take_plain<V, nsteps, slots>(plain, c.columns, rows, filters,
+																found, counts, input.results);
 
 			take(c, p, rows, found, alive);
 		}
@@ -804,14 +803,14 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, slots))
 	uint32_t counts[nsteps + 1] = {};
 	bool over = false;
 
-	take_tiles<V, nsteps, slots>(
-		plain, input, counts,
-		[&](const PlainChunk &c, uint32_t, const TileRows<V> &rows,
-			const uint32_t(&found)[nsteps + 1][PLAIN_ROWS], uint32_t alive)
-		{
-			if (alive != 0)
-				add_tuples<V, nsteps>(plain, c.columns, rows, found, alive, sum, &over);
-		});
+	take_tiles<V, nsteps, slots>(plain, input, counts,
+								 [&](const PlainChunk &c, uint32_t, const TileRows<V> &rows,
+									 const uint32_t(&found)[nsteps + 1][PLAIN_ROWS], uint32_t alive)
+								 {
+									 if (alive != 0)
+										 add_tuples<V, nsteps>(plain, c.columns, rows, found, alive,
+															   sum, &over);
+								 });
 	finish_sums<V, nsteps>(plain, input, over, counts, sum, partial);
 }
 
@@ -824,27 +823,26 @@ __launch_bounds__(GJ_THREADS, PLAIN_BLOCKS(nsteps, slots))
 {
 	uint32_t counts[nsteps + 1] = {};
 
-	take_tiles<V, nsteps, slots>(
-		plain, input, counts,
-		[&](const PlainChunk &c, uint32_t p, const TileRows<V> &rows,
-			const uint32_t(&found)[nsteps + 1][PLAIN_ROWS], uint32_t alive)
-		{
-			uint32_t at[PLAIN_ROWS];
+	take_tiles<V, nsteps, slots>(plain, input, counts,
+								 [&](const PlainChunk &c, uint32_t p, const TileRows<V> &rows,
+									 const uint32_t(&found)[nsteps + 1][PLAIN_ROWS], uint32_t alive)
+								 {
+									 uint32_t at[PLAIN_ROWS];
 
-			__syncwarp();
-			if (!take_places<PLAIN_ROWS>(alive, c.first_row, &to.n[p], at))
-				return;
+									 __syncwarp();
+									 if (!take_places<PLAIN_ROWS>(alive, c.first_row, &to.n[p], at))
+										 return;
 #pragma unroll
-			for (uint32_t i = 0; i < PLAIN_ROWS; i++)
-			{
-				if (!(alive >> i & 1))
-					continue;
-				to.rowid[0][at[i]] = Shape<V>::row(rows.first, i);
+									 for (uint32_t i = 0; i < PLAIN_ROWS; i++)
+									 {
+										 if (!(alive >> i & 1))
+											 continue;
+										 to.rowid[0][at[i]] = Shape<V>::row(rows.first, i);
 #pragma unroll
-				for (int s = 0; s < nsteps; s++)
-					to.rowid[s + 1][at[i]] = found[s][i];
-			}
-		});
+										 for (int s = 0; s < nsteps; s++)
+											 to.rowid[s + 1][at[i]] = found[s][i];
+									 }
+								 });
 	add_counts<nsteps>(input, counts);
 }
 

@@ -143,9 +143,8 @@ plain_steps(const GjFusedPlan *plan, const GjColumn *columns, const GjFusedPart 
 		PlainStep *to = &plain->step[s];
 
 		if (step->table.kind == GJ_TABLE_NONE || step->table.nslots > UINT32_MAX ||
-			gj_fused_keeps_all(step->join_type) ||
-			gj_fused_marks(step->join_type) || step->residual.form != GJ_FUSED_NONE ||
-			step->filter.form != GJ_FUSED_NONE)
+			gj_fused_keeps_all(step->join_type) || gj_fused_marks(step->join_type) ||
+			step->residual.form != GJ_FUSED_NONE || step->filter.form != GJ_FUSED_NONE)
 			return false;
 		if (!plain_keys(plan, columns, parts, nparts, step, to))
 			return false;
@@ -232,9 +231,8 @@ choose_width(Plain *plain)
 	for (uint32_t k = 0; k < plain->nranges; k++)
 		plain->wide |= plain->range[k].of.wide;
 	for (uint32_t s = 0; s < plain->nsteps; s++)
-		plain->wide |=
-			plain->step[s].key.wide || plain->step[s].keys != PLAIN_ONE ||
-			(!has_slots(plain->step[s].table) && plain->step[s].table.low < INT32_MIN);
+		plain->wide |= plain->step[s].key.wide || plain->step[s].keys != PLAIN_ONE ||
+					   (!has_slots(plain->step[s].table) && plain->step[s].table.low < INT32_MIN);
 	for (uint32_t k = 0; k < plain->nexprs; k++)
 		plain->wide |= plain->expr[k].wide;
 	for (uint32_t s = 0; s < plain->nsteps && !plain->wide; s++)

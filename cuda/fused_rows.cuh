@@ -746,8 +746,8 @@ halves_of(const GjColumn &column, uint32_t form, uint32_t whole, const uint32_t 
 			(header ? !(first & 1) || first == 1 || first >> 1 > n[i] : form != GJ_BYTES_FIXED) ||
 			length > (whole ? 16 - header : GJ_EXACT_KEY_BYTES))
 		{
-			const uint32_t s = long_halves(bytes[i], n[i], form, whole, &halves.key[0][i],
-										   &halves.key[1][i]);
+			const uint32_t s =
+				long_halves(bytes[i], n[i], form, whole, &halves.key[0][i], &halves.key[1][i]);
 
 			if (s != GJ_OK)
 				halves.status = s;
@@ -844,8 +844,8 @@ pair_of_keys(const GjFusedExpr *e, Tuples<R> &t, uint32_t wanted, int64_t (&key)
 		for (uint32_t i = 0; i < R; i++)
 			row[i] = t.rowid[(e->slot_a * R + i) * GJ_THREADS];
 
-		const Halves<R> halves = halves_of<R>(t.columns[e->a], e->arg,
-											  (uint32_t) e->high & GJ_KEY_WHOLE, row, wanted);
+		const Halves<R> halves =
+			halves_of<R>(t.columns[e->a], e->arg, (uint32_t) e->high & GJ_KEY_WHOLE, row, wanted);
 
 		if (halves.status != GJ_OK)
 			t.status = halves.status;
@@ -871,8 +871,9 @@ pair_of_keys(const GjFusedExpr *e, Tuples<R> &t, uint32_t wanted, int64_t (&key)
 }
 
 /*
- * The rows of one-key tuples, or payloads if the table gives these, GJ_NO_ROW if they have none; of several rows of a key it is any. With
- * the look-ups of table.cuh these kernels take more registers.
+ * The rows of one-key tuples, or payloads if the table gives these, GJ_NO_ROW if they have none; of
+ * several rows of a key it is any.  With the look-ups of table.cuh these kernels take more
+ * registers.
  */
 template <uint32_t R>
 static __device__ __forceinline__ void
@@ -940,8 +941,7 @@ static __device__ __noinline__ Found<R>
 find_wide(const GjFusedPlan &plan, const GjFusedStep &step, Tuples<R> &t, uint32_t wanted)
 {
 	int64_t key[2][R];
-	const uint32_t known =
-		pair_of_keys<R, has_code>(&plan.exprs[step.first_key], t, wanted, key);
+	const uint32_t known = pair_of_keys<R, has_code>(&plan.exprs[step.first_key], t, wanted, key);
 
 	return look_up_wide<R>(step.table, step.table.finds_payload, key, known);
 }

@@ -1,7 +1,8 @@
 /*
  * fused_bytes.cu
  *	  Tests of the fused operator on bytes: keys that are hashes of texts and uuids, or halves of
- *	  their keys, and conditions on a column's bytes, in all forms in which columns lie on a device.
+ *	  their keys, and conditions on a column's bytes, in all forms in which columns lie on a
+ *	  device.
  */
 #include <map>
 

@@ -7,7 +7,8 @@
  *				--bench-pairs | --list]
  *
  * --quick leaves out what takes long, --most cases of more rows, where tests have such: both are
- * for tools under which a kernel takes a hundred times as long.  The last line is "N passed, N failed"; the exit status is 1 if a check failed.
+ * for tools under which a kernel takes a hundred times as long.  The last line is "N passed, N
+ * failed"; the exit status is 1 if a check failed.
  */
 #include <stdio.h>
 #include <stdlib.h>

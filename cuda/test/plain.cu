@@ -189,7 +189,7 @@ PlainTest::add_range()
 	plan.filter.n = plan.nterms;
 }
 
-/* A join with a table of one key, direct, dense, or of slots; or of two, the second as the first. */
+/* A join with a table of one key, direct, dense, or of slots; or of two that are the same. */
 void
 PlainTest::add_step(Queue &q, uint32_t s)
 {
@@ -255,7 +255,8 @@ PlainTest::add_step(Queue &q, uint32_t s)
 	plan.nsteps = (uint8_t) (s + 1);
 	/* values of the side beside its keys */
 	if (q.ops->tables->reads_payloads && gj_table_has_places(&table) && table.max_count == 1 &&
-		(step.nkeys == 1 || table.kind == GJ_TABLE_WIDE) && random() % 3 && columns[NOUTER + s].nulls.empty())
+		(step.nkeys == 1 || table.kind == GJ_TABLE_WIDE) && random() % 3 &&
+		columns[NOUTER + s].nulls.empty())
 	{
 		const GjColumn column = q.upload_columns({columns[NOUTER + s]})[0];
 

@@ -83,7 +83,7 @@ wide_bytes(const GjRun *run, const GjRunStep *rs, uint32_t n)
 	return (uint64_t) n * (n <= GJ_SPARSE_ROWS ? GJ_SPARSE_WIDE_BYTES : GJ_WIDE_BYTES) + 4096;
 }
 
-/* Takes what a build needs, and what a direct table, or a wide one, may take more if there is plenty. */
+/* Takes what a build needs, and what a direct or wide table may take more if there is plenty. */
 static bool
 take_estimate(GjLease *lease, uint64_t needed, uint64_t wide, uint64_t *spare, uint64_t *taken)
 {
@@ -101,8 +101,8 @@ take_estimate(GjLease *lease, uint64_t needed, uint64_t wide, uint64_t *spare, u
 }
 
 /*
- * Bytes that a direct table, or a wide one, may take.  Where rows come out by themselves, what notes matches has an
- * entry for each row of the side: not worth it if the filter has left few.
+ * Bytes that a direct or wide table may take.  Where rows come out by themselves, what notes matches
+ * has an entry for each row of the side: a direct one is not worth it if the filter has left few.
  */
 static uint64_t
 most_bytes(const GjRun *run, const GjSideBuild *build, const GjRunStep *rs, uint64_t spare)
