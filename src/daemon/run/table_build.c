@@ -255,14 +255,15 @@ is_same_text(const GjInstr *a, const GjInstr *b)
 bool
 gj_residual_holds(const GjRun *run, const GjRunStep *rs)
 {
-	const GjExpr *residual = &run->exprs[rs->residual < 0 ? 0 : rs->residual];
-	const GjInstr *instr = gj_program_array(run->program, GjInstr, instrs) + residual->first;
+	const GjInstr *instr;
 	const GjInstr *probe;
 	const GjInstr *build;
 
-	if (rs->residual < 0 || residual->ninstrs != 3 || instr[2].op != GJ_OP_EQ_T ||
-		rs->table.kind != GJ_TABLE_WIDE || !rs->table.positive ||
-		!is_half_key(run, rs->step->probe_keys, &probe) ||
+	if (rs->residual < 0 || run->exprs[rs->residual].ninstrs != 3 ||
+		rs->table.kind != GJ_TABLE_WIDE || !rs->table.positive)
+		return false;
+	instr = gj_program_array(run->program, GjInstr, instrs) + run->exprs[rs->residual].first;
+	if (instr[2].op != GJ_OP_EQ_T || !is_half_key(run, rs->step->probe_keys, &probe) ||
 		!is_half_key(run, rs->step->build_keys, &build))
 		return false;
 	return (is_same_text(&instr[0], probe) && is_same_text(&instr[1], build)) ||
