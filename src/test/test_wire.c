@@ -15,7 +15,7 @@
 void
 test_wire_sizes(void)
 {
-	CHECK_EQUAL(GJ_ABI, 15);
+	CHECK_EQUAL(GJ_ABI, 16);
 	CHECK_EQUAL(sizeof(GjMsgHello), 72);
 	CHECK_EQUAL(sizeof(GjDeviceInfo), 200);
 	CHECK_EQUAL(sizeof(GjMsgWelcome), 360);
@@ -43,7 +43,7 @@ test_wire_sizes(void)
 	CHECK_EQUAL(GJ_LOAD_SLOT_SIZE, 2 * 1024 * 1024);
 	CHECK_EQUAL(GJ_OUTPUT_SLOT_SIZE, 4 * 1024 * 1024);
 	CHECK_EQUAL(GJ_NREASONS, 21);
-	CHECK_EQUAL(GJ_NOPS, 97);
+	CHECK_EQUAL(GJ_NOPS, 98);
 	CHECK_EQUAL(GJ_MSG_ERROR, 71);
 }
 
