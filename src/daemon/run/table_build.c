@@ -15,11 +15,11 @@
 /* Bytes a row that a direct table may take, less than a hash table does; and how much more. */
 #define GJ_DIRECT_BYTES		24
 #define GJ_DIRECT_SPARE		(UINT64_C(4) << 20)
-/* Bytes a row that wide slots take, and a sparse table's more. */
-#define GJ_WIDE_BYTES		64
-#define GJ_SPARSE_WIDE_BYTES 128
 /* Part of the memory that is left which that may be. */
 #define GJ_DIRECT_SHARE		64
+/* Bytes a row that wide slots take, and those of a sparse table. */
+#define GJ_WIDE_BYTES		64
+#define GJ_SPARSE_WIDE_BYTES 128
 /* A filter that leaves one row in more than so many has left few. */
 #define GJ_FEW_LEFT			4
 /*
@@ -252,8 +252,12 @@ is_same_text(const GjInstr *a, const GjInstr *b)
 	return a->op == GJ_OP_LOAD_T && b->op == GJ_OP_LOAD_T && a->arg == b->arg && a->n == b->n;
 }
 
-bool
-gj_residual_holds(const GjRun *run, const GjRunStep *rs)
+/*
+ * What loads the build side's text, if a built step's residual condition says no more than its
+ * keys: that texts are equal, none of which is too long for its key.  Else NULL.
+ */
+static const GjInstr *
+text_of_residual(const GjRun *run, const GjRunStep *rs)
 {
 	const GjInstr *instr;
 	const GjInstr *probe;
@@ -261,13 +265,19 @@ gj_residual_holds(const GjRun *run, const GjRunStep *rs)
 
 	if (rs->residual < 0 || run->exprs[rs->residual].ninstrs != 3 ||
 		rs->table.kind != GJ_TABLE_WIDE || !rs->table.positive)
-		return false;
+		return NULL;
 	instr = gj_program_array(run->program, GjInstr, instrs) + run->exprs[rs->residual].first;
 	if (instr[2].op != GJ_OP_EQ_T || !is_half_key(run, rs->step->probe_keys, &probe) ||
 		!is_half_key(run, rs->step->build_keys, &build))
-		return false;
+		return NULL;
 	return (is_same_text(&instr[0], probe) && is_same_text(&instr[1], build)) ||
-		(is_same_text(&instr[0], build) && is_same_text(&instr[1], probe));
+		(is_same_text(&instr[0], build) && is_same_text(&instr[1], probe)) ? build : NULL;
+}
+
+bool
+gj_residual_holds(const GjRun *run, const GjRunStep *rs)
+{
+	return text_of_residual(run, rs) != NULL;
 }
 
 /*
@@ -277,17 +287,14 @@ gj_residual_holds(const GjRun *run, const GjRunStep *rs)
 static uint32_t
 only_late_column(const GjRun *run, uint32_t source, const GjRunStep *rs)
 {
-	const GjInstr *key = NULL;
-	bool		holds = gj_residual_holds(run, rs) &&
-		is_half_key(run, rs->step->build_keys, &key);
-
+	const GjInstr *text = text_of_residual(run, rs);
 	const uint8_t *late = run->late + run->sources[source].first_column;
 	uint32_t	ncolumns = run->sources[source].ncolumns;
 	uint32_t	only = ncolumns;
 
 	for (uint32_t c = 0; c < ncolumns; c++)
 	{
-		if (!late[c] || (holds && key->arg == run->sources[source].first_column + c))
+		if (!late[c] || (text && text->arg == run->sources[source].first_column + c))
 			continue;
 		if (only < ncolumns)
 			return ncolumns;
@@ -339,7 +346,8 @@ put_payload(GjRun *run, uint32_t source, GjRunStep *rs)
 	if (!work->ops->tables->reads_payloads || !gj_table_has_places(table) ||
 		gj_step_makes_rows(rs->step) ||
 		table->max_count != 1 ||
-		(table->keys.nkeys != 1 && table->kind != GJ_TABLE_WIDE) || c == run->sources[source].ncolumns || column->nulls ||
+		(table->keys.nkeys != 1 && table->kind != GJ_TABLE_WIDE) ||
+		c == run->sources[source].ncolumns || column->nulls ||
 		(column->kind != GJ_INT4 && column->kind != GJ_INT8) || !take_extra(run, source, nbytes))
 		return GJ_OK;
 	table->payload = c;
