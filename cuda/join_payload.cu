@@ -28,40 +28,19 @@ __launch_bounds__(GJ_THREADS) find_unfit(const T *value, uint32_t n, GjResults *
 		results->n = 1;
 }
 
-template <typename T>
+/* Slots of one key or of two; their start and count lie side by side in both. */
+template <typename Slot, typename T>
 static __global__ void
 __launch_bounds__(GJ_THREADS)
-	put_payloads(GjHashSlot *slots, uint64_t nslots, const uint32_t *rows, const T *value)
-{
-	const uint64_t first = (uint64_t) blockIdx.x * GJ_THREADS * SLOTS + threadIdx.x;
-	uint4 slot[SLOTS];
-	T found[SLOTS];
-
-	gj_load_slots(slots, nslots, first, slot);
-#pragma unroll
-	for (uint32_t k = 0; k < SLOTS; k++)
-	{
-		if (slot[k].w != 0)
-			found[k] = value[rows != NULL ? rows[slot[k].z] : slot[k].z];
-	}
-#pragma unroll
-	for (uint32_t k = 0; k < SLOTS; k++)
-	{
-		if (slot[k].w != 0)
-			slots[first + k * GJ_THREADS].count = gj_payload(found[k]);
-	}
-}
-
-/* The same of a wide table. */
-template <typename T>
-static __global__ void
-__launch_bounds__(GJ_THREADS)
-	put_in_wide(GjWideSlot *slots, uint64_t nslots, const uint32_t *rows, const T *value)
+	put_payloads(Slot *slots, uint64_t nslots, const uint32_t *rows, const T *value)
 {
 	const uint64_t first = (uint64_t) blockIdx.x * GJ_THREADS * SLOTS + threadIdx.x;
 	uint2 slot[SLOTS];
 	T found[SLOTS];
 
+	static_assert(offsetof(Slot, count) == offsetof(Slot, start) + sizeof(uint32_t) &&
+					  offsetof(Slot, start) % sizeof(uint2) == 0,
+				  "start and count are loaded at once");
 #pragma unroll
 	for (uint32_t k = 0; k < SLOTS; k++)
 		slot[k] = first + k * GJ_THREADS < nslots
@@ -131,9 +110,9 @@ put(GjQueue *queue, GjHashTable *table, const T *value, uint32_t nrows, bool *do
 	}
 	else if (table->kind == GJ_TABLE_WIDE)
 	{
-		put_in_wide<<<nblocks, GJ_THREADS, 0, queue->stream>>>(
+		put_payloads<<<nblocks, GJ_THREADS, 0, queue->stream>>>(
 			table->wide, table->nslots, table->in_order ? NULL : table->rows, value);
-		GJ_LAUNCHED(queue, "put_in_wide");
+		GJ_LAUNCHED(queue, "put_payloads");
 	}
 	else
 	{
