@@ -648,7 +648,7 @@ cheaper_sorted(GjPath *a, GjPath *b)
 	if (a == NULL || b == NULL)
 		return a != NULL ? a : b;
 	more = list_length(b->cpath.path.pathkeys) - list_length(a->cpath.path.pathkeys);
-	return more > 0 || (more == 0 && b->cpath.path.total_cost < a->cpath.path.total_cost) ? b : a;
+	return more > 0 || (more == 0 && b->cost < a->cost) ? b : a;
 }
 
 static bool
@@ -691,7 +691,7 @@ offer_aggregate(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_re
 	{
 		gj_remember_limited(root, output_rel, target, having->info);
 		sorted = cheaper_sorted(sorted, gj_sorted_path(root, output_rel, target, having->info, pathkeys));
-		if (having->cpath.path.total_cost < path->cpath.path.total_cost)
+		if (having->cost < path->cost)
 			path = having;
 	}
 	gj_offer_sorted(root, output_rel, gj_late_path(root, path), sorted, pathkeys);

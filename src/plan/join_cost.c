@@ -728,5 +728,7 @@ gj_cost_join(PlannerInfo *root, GjPath *path)
 	}
 	path->cpath.path.startup_cost = startup;
 	path->cpath.path.total_cost = startup + run;
+	path->startup = startup;
+	path->cost = startup + run;
 	prefer_own(root, path);
 }

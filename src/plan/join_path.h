@@ -56,6 +56,9 @@ typedef struct GjPath
 {
 	CustomPath	cpath;			/* custom_paths: fallback, then plan sources' children */
 	GjJoinInfo *info;
+	/* costs before prefer_own() (join_cost.c): GpuJoins are compared with each other by these */
+	double		startup;
+	double		cost;
 } GjPath;
 
 /* How states of aggregates become values; order of GjJoinInfo.agg_finals. */

@@ -67,7 +67,7 @@ gj_stage_note(PlannerInfo *root, RelOptInfo *rel, const GjPath *path)
 	stage->rel = rel;
 	stage->info = path->info;
 	/* all groups are there before the first one is returned */
-	stage->cost = path->cpath.path.startup_cost;
+	stage->cost = path->startup;
 	rel->fdw_private = stage;
 }
 
@@ -657,13 +657,13 @@ gj_having_path(PlannerInfo *root, RelOptInfo *rel, const GjPath *groups)
 
 	/* what is spared is at most what returning the groups costs, and a second start is to be paid */
 	if (groups->info->host_quals == NIL || groups->info->ngroup_keys == 0 ||
-		groups->cpath.path.total_cost - groups->cpath.path.startup_cost <= gj_cost_least())
+		groups->cost - groups->startup <= gj_cost_least())
 		return NULL;
 	stage->magic = STAGE_MAGIC;
 	stage->root = root;
 	stage->rel = rel;
 	stage->info = groups->info;
-	stage->cost = groups->cpath.path.startup_cost;
+	stage->cost = groups->startup;
 	/* columns of the result need the number of some relation */
 	dummy->relid = bms_next_member(root->all_baserels, -1);
 	info->builder = gj_builder_create(root);
