@@ -47,6 +47,24 @@ SELECT unnested('SELECT ok FROM o WHERE st = ''s3'' AND price > (SELECT max(q) F
 SELECT unnested('SELECT ok FROM o WHERE st = ''s3'' AND 1000 / (ok - 3) > 0 AND price > (SELECT max(q) FROM li WHERE li.ok = o.ok)');
 SELECT unnested('SELECT ok FROM o WHERE st = ''s3'' AND ck IN (SELECT pk FROM p) AND price > (SELECT max(q) FROM li WHERE li.ok = o.ok)');
 SELECT jsonb_path_query_array(gj_explain('SELECT ok, n FROM li, p WHERE li.pk = p.pk AND p.name = ''p7'' AND q < (SELECT 0.9 * avg(q) FROM li l2 WHERE l2.pk = p.pk)', 'ANALYZE, VERBOSE, COSTS OFF'), 'strict $.** ? (exists (@.Groups)).Groups');
+-- the same where a column outside is IN what a subquery selects: of NULLs, none, in a count, of expressions, and not of another type, what is correlated, grouped or can fail
+SELECT unnested('SELECT ok FROM o WHERE ok IN (SELECT pk FROM p WHERE name LIKE ''p1%'') AND price < (SELECT max(q) FROM li WHERE li.ok = o.ok)');
+SELECT unnested('SELECT ok FROM o WHERE ck IN (SELECT k FROM p WHERE name LIKE ''p%'') AND (SELECT count(*) FROM li WHERE li.ok = o.ck AND li.pk < 3) = 0');
+SELECT unnested('SELECT ok FROM o WHERE ok IN (SELECT k + 1 FROM p WHERE pk > 20) AND st = ''s3'' AND price < (SELECT max(q) FROM li WHERE li.ok = o.ok)');
+SELECT unnested('SELECT ok FROM o WHERE ok IN (SELECT k FROM p WHERE name = ''none'') AND price < (SELECT max(q) FROM li WHERE o.ok = li.ok)');
+SELECT unnested('SELECT ok FROM o WHERE st IN (SELECT ''s'' || pk FROM p WHERE pk < 3) AND price < (SELECT max(q) FROM li WHERE li.st = o.st)');
+SELECT unnested('SELECT ok FROM o WHERE big IN (SELECT pk FROM p WHERE pk < 9) AND price < (SELECT max(q) FROM li WHERE li.ok = o.big)');
+SELECT unnested('SELECT ok FROM o WHERE ok IN (SELECT pk FROM p WHERE k = o.ck) AND price < (SELECT max(q) FROM li WHERE li.ok = o.ok)');
+SELECT unnested('SELECT ok FROM o WHERE ok IN (SELECT max(pk) FROM p WHERE pk < 40 GROUP BY pk % 9) AND price < (SELECT max(q) FROM li WHERE li.ok = o.ok)');
+SELECT unnested('SELECT ok FROM o WHERE ok IN (SELECT 60 / (pk + 1) FROM p WHERE pk < 40) AND price < (SELECT max(q) FROM li WHERE li.ok = o.ok)');
+SELECT unnested('SELECT o.ok FROM o LEFT JOIN p ON p.pk = o.ok WHERE p.pk IN (SELECT k FROM p p2 WHERE k > 30) AND price < (SELECT max(q) FROM li WHERE li.ok = p.pk)');
+SELECT unnested('SELECT st FROM o WHERE ck IN (SELECT pk FROM li WHERE li.ok IN (SELECT pk FROM p WHERE name LIKE ''p1%'') AND n > (SELECT 0.5 * sum(n) FROM li l2 WHERE l2.ok = li.ok AND l2.pk = li.pk))');
+SELECT jsonb_path_query_array(gj_explain('SELECT ok FROM o WHERE ok IN (SELECT pk FROM p WHERE name LIKE ''p1%'') AND price < (SELECT max(q) FROM li WHERE li.ok = o.ok)', 'ANALYZE, VERBOSE, COSTS OFF'), 'strict $.** ? (exists (@.Groups)).Groups');
+-- what is joined by a key of three tables is joined by it first, whichever of them comes first
+SELECT n FROM gj_explain('SELECT o.ok FROM o, p, (SELECT pk, min(q) AS least FROM li GROUP BY pk) s WHERE o.ck = p.pk AND s.pk = p.pk AND o.price = s.least AND p.name LIKE ''p%''', 'VERBOSE') e, jsonb_path_query(e, 'strict $.**."Join Condition"') n ORDER BY n::text COLLATE "C";
+SELECT unnested('SELECT o.ok FROM o, p, (SELECT pk, min(q) AS least FROM li GROUP BY pk) s WHERE o.ck = p.pk AND s.pk = p.pk AND o.price = s.least AND p.name LIKE ''p%''');
+SELECT unnested('SELECT a.ok, b.pk, c.n FROM o a, p b, li c, li d WHERE a.ck = b.pk AND b.pk = c.pk AND c.pk = d.pk AND a.ok < 200 AND d.n < 40 AND c.n = d.n');
+SELECT unnested('SELECT a.ok, b.pk, c.n FROM o a LEFT JOIN p b ON a.ck = b.pk JOIN li c ON c.pk = b.pk AND c.pk = a.ck JOIN p d ON d.pk = c.pk AND d.k = b.k WHERE a.ok < 200 AND c.n < 300');
 -- two of them, one in the other, one in an IN
 SELECT unnested('SELECT ok FROM o WHERE price > (SELECT max(q) FROM li WHERE li.ok = o.ok) AND price < (SELECT sum(q) FROM li WHERE li.ok = o.ok)');
 SELECT unnested('SELECT ok FROM o WHERE price > (SELECT max(q) FROM li WHERE li.ok = o.ok AND n > (SELECT avg(n) FROM li l2 WHERE l2.pk = li.pk))');

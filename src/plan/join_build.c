@@ -337,12 +337,17 @@ make_group(GjAttempt *a, int i)
 	GjSpineItem *item = list_nth(a->items, i);
 	GjJoinClauses clauses = gj_classify_clauses(a, item->conditions);
 	List	   *host = NIL;
+	bool		implies = i == 0 && gj_share_classes(&clauses);
 
 	while (item->sources & ~a->joined)
 	{
 		double		rows = 0;
-		int			s = choose_next(a, item->sources, &clauses, &rows);
+		int			s;
 
+		for (s = 1; implies && s < a->builder->nsources; s++)
+			if (item->sources & ~a->joined & (1u << s))
+				gj_add_implied(a, &clauses, s);
+		s = choose_next(a, item->sources, &clauses, &rows);
 		if (s < 0)
 		{
 			/* the join that has one of them is PostgreSQL's */
@@ -351,11 +356,13 @@ make_group(GjAttempt *a, int i)
 			refuse_pairs(a, &clauses);
 			return fail(a, a->trees[s]->parent);
 		}
+		if (implies)
+			gj_drop_repeated(a, &clauses, s);
 		if (!gj_make_step(a, GJ_JOIN_INNER, s, &clauses, NIL, rows))
 			return fail(a, item->join);
 	}
 	for (int c = 0; c < clauses.n; c++)
-		if (!clauses.array[c].used)
+		if (!clauses.array[c].used && !clauses.array[c].is_implied)
 			host = lappend(host, clauses.array[c].rinfo);
 	return leave_to_host(a, host, i) ? true : fail(a, item->join);
 }

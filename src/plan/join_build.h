@@ -50,6 +50,7 @@ typedef struct GjJoinClause
 	bool		is_device,
 				is_comparison,	/* left and right are set */
 				is_key,			/* left = right */
+				is_implied,		/* by the others: nobody needs to check it */
 				used;
 } GjJoinClause;
 
@@ -61,6 +62,18 @@ typedef struct GjJoinClauses
 
 /* Looks at clauses (RestrictInfos) in the light of what has been joined; each once. */
 extern GjJoinClauses gj_classify_clauses(GjAttempt *a, List *rinfos);
+
+/* True if several clauses are from one equivalence class: others may be implied. */
+extern bool gj_share_classes(const GjJoinClauses *clauses);
+
+/*
+ * Of inner joins alone: adds the equalities of source s and what is joined that equivalence classes imply,
+ * where no clause of the class says that.  So each class makes what is joined equal in all its members.
+ */
+extern void gj_add_implied(GjAttempt *a, GjJoinClauses *clauses, int s);
+
+/* Leaves one clause of each class that compares source s with what is joined: there, all members are equal. */
+extern void gj_drop_repeated(const GjAttempt *a, GjJoinClauses *clauses, int s);
 
 /*
  * True if the clause compares an expression on source s alone with one on what is joined

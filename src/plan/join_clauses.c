@@ -10,8 +10,10 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/paths.h"
 #include "utils/lsyscache.h"
 
+#include "compat.h"
 #include "plan/join_build.h"
 #include "plan/reasons.h"
 
@@ -125,10 +127,51 @@ is_repeated(List *rinfos, const RestrictInfo *rinfo)
 	return false;
 }
 
+/* Finds what the device can do with a clause. */
+static void
+classify_clause(GjAttempt *a, RestrictInfo *rinfo, GjJoinClause *clause)
+{
+	GjBuilder  *builder = a->builder;
+	bool		can_fail = false;
+
+	clause->rinfo = rinfo;
+	clause->sources = gj_builder_sources_of(builder, rinfo->clause_relids);
+	/* as in can_filter(): PostgreSQL checks the rest in order of security level */
+	clause->is_device = clause->sources != 0 && (clause->sources & a->dead) == 0 &&
+		gj_compilable(builder, rinfo->clause, &can_fail) &&
+		!(can_fail && rinfo->security_level > 0);
+	if (!clause->is_device)
+	{
+		if (can_fail)
+			gj_refuse("it can fail, and row security hides rows");
+		else if (clause->sources == 0 || (clause->sources & a->dead) != 0)
+			gj_refuse("it reads what is not there any more");
+		clause->why = gj_swap_obstacle(NULL);
+	}
+	clause->is_key = clause->is_device &&
+		gj_key_clause(rinfo->clause, &clause->left, &clause->right) &&
+		!gj_compares_average(builder, rinfo->clause);
+	clause->is_comparison = clause->is_key ||
+		(clause->is_device &&
+		 gj_inequality_clause(rinfo->clause, &clause->left, &clause->right, &clause->op));
+	if (!clause->is_device && clause->sources != 0 && (clause->sources & a->dead) == 0 &&
+		rinfo->security_level == 0)
+		clause->set = gj_set_clause(builder, rinfo->clause);
+	if (clause->set != NULL)
+	{
+		clause->left = clause->set->left;
+		clause->right = clause->set->right;
+	}
+	if (clause->is_comparison || clause->set != NULL)
+	{
+		clause->left_sources = gj_sources_of_expr(builder, clause->left);
+		clause->right_sources = gj_sources_of_expr(builder, clause->right);
+	}
+}
+
 GjJoinClauses
 gj_classify_clauses(GjAttempt *a, List *rinfos)
 {
-	GjBuilder  *builder = a->builder;
 	GjJoinClauses clauses = {palloc0(sizeof(GjJoinClause) * Max(list_length(rinfos), 1))};
 	List	   *unique = NIL;
 	ListCell   *lc;
@@ -141,45 +184,7 @@ gj_classify_clauses(GjAttempt *a, List *rinfos)
 			unique = lappend(unique, rinfo);
 	}
 	foreach(lc, unique)
-	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-		GjJoinClause *clause = &clauses.array[clauses.n++];
-		bool		can_fail = false;
-
-		clause->rinfo = rinfo;
-		clause->sources = gj_builder_sources_of(builder, rinfo->clause_relids);
-		/* as in can_filter(): PostgreSQL checks the rest in order of security level */
-		clause->is_device = clause->sources != 0 && (clause->sources & a->dead) == 0 &&
-			gj_compilable(builder, rinfo->clause, &can_fail) &&
-			!(can_fail && rinfo->security_level > 0);
-		if (!clause->is_device)
-		{
-			if (can_fail)
-				gj_refuse("it can fail, and row security hides rows");
-			else if (clause->sources == 0 || (clause->sources & a->dead) != 0)
-				gj_refuse("it reads what is not there any more");
-			clause->why = gj_swap_obstacle(NULL);
-		}
-		clause->is_key = clause->is_device &&
-			gj_key_clause(rinfo->clause, &clause->left, &clause->right) &&
-			!gj_compares_average(builder, rinfo->clause);
-		clause->is_comparison = clause->is_key ||
-			(clause->is_device &&
-			 gj_inequality_clause(rinfo->clause, &clause->left, &clause->right, &clause->op));
-		if (!clause->is_device && clause->sources != 0 && (clause->sources & a->dead) == 0 &&
-			rinfo->security_level == 0)
-			clause->set = gj_set_clause(builder, rinfo->clause);
-		if (clause->set != NULL)
-		{
-			clause->left = clause->set->left;
-			clause->right = clause->set->right;
-		}
-		if (clause->is_comparison || clause->set != NULL)
-		{
-			clause->left_sources = gj_sources_of_expr(builder, clause->left);
-			clause->right_sources = gj_sources_of_expr(builder, clause->right);
-		}
-	}
+		classify_clause(a, lfirst_node(RestrictInfo, lc), &clauses.array[clauses.n++]);
 	return clauses;
 }
 
@@ -213,4 +218,83 @@ gj_can_check(const GjAttempt *a, const GjJoinClause *clause, int s)
 {
 	return !clause->used && clause->is_device &&
 		(clause->sources & ~(a->joined | 1u << s)) == 0;
+}
+
+/* ---- what equivalence classes say beside */
+
+/* The equivalence class that a clause is made from; NULL: it is from none. */
+static EquivalenceClass *
+class_of(const RestrictInfo *rinfo)
+{
+	EquivalenceClass *ec = rinfo->parent_ec;
+
+	while (ec != NULL && ec->ec_merged)
+		ec = ec->ec_merged;
+	return ec != NULL && !ec->ec_broken ? ec : NULL;
+}
+
+bool
+gj_share_classes(const GjJoinClauses *clauses)
+{
+	for (int i = 0; i < clauses->n; i++)
+		for (int j = 0; j < i; j++)
+			if (class_of(clauses->array[i].rinfo) != NULL &&
+				class_of(clauses->array[i].rinfo) == class_of(clauses->array[j].rinfo))
+				return true;
+	return false;
+}
+
+/* True if a clause of this class compares source s with what is joined. */
+static bool
+class_joins(const GjAttempt *a, const GjJoinClauses *clauses, const EquivalenceClass *ec, int s)
+{
+	for (int i = 0; i < clauses->n; i++)
+		if (class_of(clauses->array[i].rinfo) == ec && gj_compares(a, &clauses->array[i], s, true))
+			return true;
+	return false;
+}
+
+void
+gj_add_implied(GjAttempt *a, GjJoinClauses *clauses, int s)
+{
+	RelOptInfo *rel = a->trees[s]->rel;
+	Relids		joined = NULL;
+	List	   *implied;
+	ListCell   *lc;
+
+	if (IS_OTHER_REL(rel))
+		return;
+	for (int i = 0; i < a->builder->nsources; i++)
+		if (a->joined & (1u << i))
+			joined = bms_add_members(joined, a->builder->source[i].relids);
+	implied = gj_implied_equalities(a->root, bms_union(joined, rel->relids), joined, rel);
+	foreach(lc, implied)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		EquivalenceClass *ec = class_of(rinfo);
+		GjJoinClause clause = {.is_implied = true};
+
+		if (ec == NULL || class_joins(a, clauses, ec, s))
+			continue;
+		classify_clause(a, rinfo, &clause);
+		if (!gj_compares(a, &clause, s, true))
+			continue;
+		clauses->array = repalloc(clauses->array, sizeof(GjJoinClause) * (clauses->n + 1));
+		clauses->array[clauses->n++] = clause;
+	}
+}
+
+void
+gj_drop_repeated(const GjAttempt *a, GjJoinClauses *clauses, int s)
+{
+	for (int i = 0; i < clauses->n; i++)
+	{
+		EquivalenceClass *ec = class_of(clauses->array[i].rinfo);
+
+		if (ec == NULL || !gj_compares(a, &clauses->array[i], s, true))
+			continue;
+		for (int j = i + 1; j < clauses->n; j++)
+			if (class_of(clauses->array[j].rinfo) == ec && gj_compares(a, &clauses->array[j], s, true))
+				clauses->array[j].used = true;
+	}
 }

@@ -441,6 +441,47 @@ wanted_groups(const GjUnnest *cxt, const GjTie *tie)
 	return exists_row(cxt->query, table, lappend(conditions, clause));
 }
 
+/*
+ * The same where the query has a condition k IN (SELECT ... WHERE ...) on the tie's column k: the
+ * subquery's rows must be among these, too.
+ */
+static Node *
+wanted_members(const GjUnnest *cxt, const GjTie *tie)
+{
+	Var		   *outer = list_nth(tie->clause->args, tie->inner_first ? 1 : 0);
+	ListCell   *lc;
+
+	if (!IsA(outer, Var) || outer->varlevelsup != 1 ||
+		exprType((Node *) outer) != exprType((Node *) tie->inner) ||
+		gj_plain_table(cxt->query, outer->varno) == NULL)
+		return NULL;
+	foreach(lc, make_ands_implicit((Expr *) cxt->query->jointree->quals))
+	{
+		SubLink    *in = lfirst(lc);
+		OpExpr	   *test;
+		Query	   *members;
+		Var		   *member_of;
+
+		if (!IsA(in, SubLink) || in->subLinkType != ANY_SUBLINK || !IsA(in->testexpr, OpExpr))
+			continue;
+		test = (OpExpr *) in->testexpr;
+		members = (Query *) in->subselect;
+		member_of = linitial(test->args);
+		/* the same operator on the same types: what is equal to a member's equal is one's equal */
+		if (test->opno != tie->clause->opno || test->inputcollid != tie->clause->inputcollid ||
+			!IsA(member_of, Var) || member_of->varlevelsup != 0 ||
+			member_of->varno != outer->varno || member_of->varattno != outer->varattno ||
+			!gj_is_plain_query(members) || members->jointree->quals == NULL ||
+			members->hasAggs || members->hasSubLinks || gj_reads_level((Node *) members, 1) ||
+			contain_volatile_functions((Node *) members) || gj_can_fail((Node *) members, cxt->here))
+			continue;
+		in = copyObject(in);
+		linitial(((OpExpr *) in->testexpr)->args) = copyObject(tie->inner);
+		return (Node *) in;
+	}
+	return NULL;
+}
+
 /* Leaves the groups of a subquery, tied by these, that are asked for. */
 static void
 restrict_groups(const GjUnnest *cxt, Query *sub, List *ties)
@@ -452,6 +493,8 @@ restrict_groups(const GjUnnest *cxt, Query *sub, List *ties)
 	{
 		Node	   *wanted = wanted_groups(cxt, lfirst(lc));
 
+		if (wanted == NULL)
+			wanted = wanted_members(cxt, lfirst(lc));
 		if (wanted == NULL)
 			continue;
 		sub->jointree->quals = (Node *) make_ands_explicit(lappend(quals, wanted));
