@@ -125,6 +125,16 @@ SET gpujoin.device_memory_limit = 8;
 SELECT gj_equal('SELECT a.id, b.id FROM f a JOIN f b ON a.id = b.id ORDER BY a.i4, a.id LIMIT 50');
 SELECT gj_equal('SELECT a.k, count(*), sum(b.i4) FROM f a JOIN f b ON a.id = b.id GROUP BY a.k ORDER BY 3 DESC, 1 LIMIT 50');
 RESET gpujoin.device_memory_limit;
+-- few rows are expected, and there are many: the device has the limit all the same, chosen by its cost
+CREATE TABLE alike AS SELECT i % 100 AS a, i % 100 AS b, i % 100 AS c, i % 100 AS d, i % 7919 AS v, 'text ' || i AS t FROM generate_series(1, 20000) i;
+VACUUM ANALYZE alike;
+SET gpujoin.force = off;
+SET cpu_tuple_cost = 10;
+SELECT gj_same('SELECT x.v, x.t FROM alike x JOIN alike y ON x.v = y.v WHERE x.a = 1 AND x.b = 1 AND x.c = 1 AND x.d = 1 AND y.a = y.b ORDER BY x.v DESC, x.t LIMIT 7');
+SELECT n->'Limit', n->'Ties', (n->>'Plan Rows')::int < 7 AS few, (n->>'Actual Rows')::numeric < 60 AS returned FROM gj_explain('SELECT x.v, x.t FROM alike x JOIN alike y ON x.v = y.v WHERE x.a = 1 AND x.b = 1 AND x.c = 1 AND x.d = 1 AND y.a = y.b ORDER BY x.v DESC, x.t LIMIT 7', 'ANALYZE, VERBOSE') e, jsonb_path_query(e, 'strict $.**?(@."Custom Plan Provider" == "GpuJoin")') n;
+RESET cpu_tuple_cost;
+SET gpujoin.force = on;
+DROP TABLE alike;
 SET gpujoin.force = off;
 -- without force the planner still finds that a few rows are cheap to return
 SET seq_page_cost = 0.1; SET work_mem = '64kB'; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_nestloop = off;

@@ -62,8 +62,7 @@ my %answers = map { $_ => native_answer($node, native($queries{$_})) } keys %que
 
 foreach my $n (1, 2, 4)
 {
-	$node->append_conf('postgresql.conf', devices_conf($n));
-	$node->restart;
+	restart_with_devices($node, $n);
 	is($node->safe_psql('postgres', "$session SELECT count(*) FROM gpujoin_devices WHERE $is_used"), $n, "$n devices");
 	foreach my $name (sort keys %queries)
 	{
@@ -174,8 +173,7 @@ foreach my $n (1, 2, 4)
 }
 
 # resident columns lie on all devices: outer rows are used where they are, inner ones come from there
-$node->append_conf('postgresql.conf', devices_conf(3) . "gpujoin.cache_size = '1GB'\n");
-$node->restart;
+restart_with_devices($node, 3, "gpujoin.cache_size = '1GB'\n");
 $node->safe_psql('postgres', q{
 	CREATE TABLE wide (id, k) WITH (fillfactor = 10) AS SELECT i, i % 1000 FROM generate_series(1, 220000) i;
 	CREATE TABLE other (id, k) WITH (fillfactor = 10) AS SELECT i, i % 900 FROM generate_series(1, 220000) i;

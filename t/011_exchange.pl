@@ -63,8 +63,7 @@ my %answers = map { $_ => native_answer($node, $queries{$_}) } keys %queries;
 
 foreach my $n (2, 4)
 {
-	$node->append_conf('postgresql.conf', devices_conf($n));
-	$node->restart;
+	restart_with_devices($node, $n);
 	foreach my $name (sort keys %queries)
 	{
 		my $plan = plan_of($node, $queries{$name}, $session);
@@ -121,8 +120,7 @@ foreach my $n (2, 4)
 }
 
 # many devices for few processors: rows come to some whose runs are not open yet
-$node->append_conf('postgresql.conf', devices_conf(12));
-$node->restart;
+restart_with_devices($node, 12);
 $node->safe_psql('postgres', 'CREATE TABLE crowd AS SELECT i AS k, i % 7 AS v FROM generate_series(1, 1500000) i; VACUUM ANALYZE crowd');
 my $crowd = 'SELECT count(*), sum(a.v + b.v) FROM crowd a JOIN crowd b USING (k);';
 my $crowd_right = join("\n", (native_answer($node, $crowd)) x 3);
@@ -131,8 +129,7 @@ unlike(slurp_file($node->logfile), qr/was terminated by signal 11/, '12 devices:
 is(idle_ms($node) >= 0, 1, '12 devices: nothing is left');
 
 # resident columns: each device sends what it has
-$node->append_conf('postgresql.conf', devices_conf(3) . "gpujoin.cache_size = '1GB'\n");
-$node->restart;
+restart_with_devices($node, 3, "gpujoin.cache_size = '1GB'\n");
 $node->safe_psql('postgres', q{
 	CREATE TABLE wide (id, k, t) WITH (fillfactor = 10) AS SELECT i, i % 1000, 'w' || i FROM generate_series(1, 220000) i;
 	CREATE TABLE other (id, k, t) WITH (fillfactor = 10) AS SELECT i, i % 900, 'o' || i FROM generate_series(1, 220000) i;
@@ -263,8 +260,7 @@ is(idle_ms($node) >= 0, 1, 'outer rows that stay: nothing else is left');
 is($node->safe_psql('postgres', 'SELECT gpujoin_cache_evict() > 0; SELECT sum(memory_resident) FROM gpujoin_devices'), "t\n0", 'they give way');
 
 # many rows for several devices: blocks that wait for their turn when the last of them has been sent
-$node->append_conf('postgresql.conf', devices_conf(4));
-$node->restart;
+restart_with_devices($node, 4);
 $node->safe_psql('postgres', 'CREATE TABLE many AS SELECT i::bigint * 1000 AS k, i::bigint AS v FROM generate_series(1, 3000000) i; VACUUM ANALYZE many');
 my $many = 'SELECT count(*), sum(a.v + b.v) FROM many a JOIN many b USING (k);';
 is($node->safe_psql('postgres', "$session SET gpujoin.keep_exchanged = off; " . $many x 12), join("\n", ('3000000|9000003000000') x 12), 'many rows: right rows, twelve times');

@@ -46,8 +46,7 @@ sub right_rows
 my $little = "SET gpujoin.device_memory_limit = '10MB';";
 foreach my $n (1, 2, 4)
 {
-	$node->append_conf('postgresql.conf', devices_conf($n));
-	$node->restart;
+	restart_with_devices($node, $n);
 	foreach my $name (sort keys %queries)
 	{
 		right_rows($name, '', "$n devices");

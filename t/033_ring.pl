@@ -64,8 +64,7 @@ my %answers = map { $_ => native_answer($node, $queries{$_}) } keys %queries;
 
 foreach my $n (2, 4, 8)
 {
-	$node->append_conf('postgresql.conf', devices_conf($n));
-	$node->restart;
+	restart_with_devices($node, $n);
 	foreach my $name (sort keys %queries)
 	{
 		my $plan = plan_of($node, $queries{$name}, $session);
@@ -104,8 +103,7 @@ foreach my $n (2, 4, 8)
 }
 
 # A build side that fits no device, but all of them together; then not even these.
-$node->append_conf('postgresql.conf', devices_conf(4));
-$node->restart;
+restart_with_devices($node, 4);
 my $wide = 'SELECT count(*), sum(ak), ' . join(', ', map { "count(c$_)" } 1 .. 100) . ' FROM (SELECT a.k AS ak, b.* FROM wide a LEFT JOIN wide b ON b.k < a.k AND b.k + 3 > a.k OFFSET 0) x';
 # the same as joins on equal keys, which PostgreSQL answers sooner
 my $wide_right = native_answer($node, $wide =~ s/wide a LEFT JOIN wide b ON .* OFFSET 0/wide a CROSS JOIN (VALUES (1), (2)) d (d) LEFT JOIN wide b ON b.k = a.k - d WHERE b.k IS NOT NULL OR (a.k = 1 AND d = 1) OFFSET 0/r);

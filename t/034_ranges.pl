@@ -65,8 +65,7 @@ my %answers = map { $_ => native_answer($node, $queries{$_}) } keys %queries;
 
 foreach my $n (2, 4, 8)
 {
-	$node->append_conf('postgresql.conf', devices_conf($n));
-	$node->restart;
+	restart_with_devices($node, $n);
 	foreach my $name (sort keys %queries)
 	{
 		my $plan = plan_of($node, $queries{$name}, $session);

@@ -63,8 +63,7 @@ sub all_right
 
 foreach my $n (2, 4)
 {
-	$node->append_conf('postgresql.conf', devices_conf($n));
-	$node->restart;
+	restart_with_devices($node, $n);
 	my $answers = all_right("$n devices", $n);
 	right_when_failing($node, $queries{$_}, "$session SET gpujoin.exchange = off;", $answers->{$_}, "$n devices, $_", qw(memory build probe)) foreach qw(inner right);
 	cancelled($node, 'SELECT count(*) FROM p JOIN p b ON (p.k * 3::int8 + b.k) % 7 <> 8', $session, "$n devices");

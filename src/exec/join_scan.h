@@ -2,7 +2,8 @@
  * join_scan.h
  *	  The GpuJoin node: a CustomScan that has a program run by gpujoind.
  *
- *	join_scan.c		callbacks, the decision to run or to fall back, rows to slots
+ *	join_scan.c		callbacks, rows to slots
+ *	join_run.c		sources and stages of a run, its batches, or the fall back
  *	run.c			one run: submit, load, take in batches (run.h)
  *	host_sort.c		sorts rows by ranks (host_sort.h)
  *	spool.c			keeps batches of runs that must complete first (spool.h)
@@ -109,8 +110,42 @@ extern List *gj_runtime_exprs(const CustomScan *cscan);
 /* The program of a run: the template with runtime constants filled in. */
 extern GjProgram *gj_make_program(GjScanState *state);
 
+/* True for the node of a GpuJoin. */
+extern bool gj_is_join_scan(PlanState *node);
+
 /* The stage's node, below the scan of its subquery if that is there; NULL: it is none. */
 extern GjScanState *gj_stage_below(PlanState *child);
+
+/* One row of aggregates, with no groups. */
+static inline bool
+gj_is_one_row(const GjScanState *state)
+{
+	return state->template->output == GJ_OUTPUT_AGGREGATES;
+}
+
+/* Rows are groups. */
+static inline bool
+gj_is_grouped(const GjScanState *state)
+{
+	return state->template->output == GJ_OUTPUT_GROUPS;
+}
+
+/* ---- join_run.c */
+
+/* Starts a run, or falls back: `phase` says where rows come from. */
+extern void gj_start_run(GjScanState *state);
+
+/* Next batch of a streaming run; false at the end, or if the node has fallen back. */
+extern bool gj_next_streamed_batch(GjScanState *state);
+
+/* Next batch of a complete run; false at the end. */
+extern bool gj_next_spooled_batch(GjScanState *state);
+
+/* Gives back everything that the current run holds, and what it reads of others. */
+extern void gj_end_run(GjScanState *state);
+
+/* Forgets the rows that were taken in to be sorted. */
+extern void gj_end_sort(GjScanState *state);
 
 /* ---- equal_stages.c */
 

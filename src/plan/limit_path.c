@@ -23,6 +23,9 @@
 
 #define LIMITED_MAGIC		0x474a4c31
 
+/* What a limit may cost, in times of what is to be paid without; clear of add_path's fuzz. */
+#define LIMIT_WORTH			1.02
+
 /* What is remembered, in PlannerInfo.join_search_private. */
 typedef struct LimitedPath
 {
@@ -171,6 +174,27 @@ gj_remember_limited(PlannerInfo *root, RelOptInfo *rel, PathTarget *target, GjJo
 	root->join_search_private = remembered;
 }
 
+/*
+ * A limit costs next to nothing where PostgreSQL expects few rows, and spares much if there are many:
+ * then the path with the limit is made the cheaper one.
+ */
+static void
+prefer_limit(const RelOptInfo *rel, Path *limited)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->pathlist)
+	{
+		const Path *path = lfirst(lc);
+
+		if (gj_contains_gpujoin(path) && limited->total_cost < path->total_cost * LIMIT_WORTH)
+		{
+			limited->total_cost = Min(limited->total_cost, path->total_cost / LIMIT_WORTH);
+			limited->startup_cost = Min(limited->startup_cost, limited->total_cost);
+		}
+	}
+}
+
 void
 gj_add_limited_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *output_rel)
 {
@@ -189,5 +213,6 @@ gj_add_limited_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *output
 									 remembered->path->info->limit);
 	if (path->pathtarget != target)
 		path = apply_projection_to_path(root, output_rel, path, target);
+	prefer_limit(output_rel, path);
 	gj_offer_path(output_rel, path);
 }
