@@ -47,7 +47,7 @@ SELECT unnested('SELECT ok FROM o WHERE st = ''s3'' AND price > (SELECT max(q) F
 SELECT unnested('SELECT ok FROM o WHERE st = ''s3'' AND 1000 / (ok - 3) > 0 AND price > (SELECT max(q) FROM li WHERE li.ok = o.ok)');
 SELECT unnested('SELECT ok FROM o WHERE st = ''s3'' AND ck IN (SELECT pk FROM p) AND price > (SELECT max(q) FROM li WHERE li.ok = o.ok)');
 SELECT jsonb_path_query_array(gj_explain('SELECT ok, n FROM li, p WHERE li.pk = p.pk AND p.name = ''p7'' AND q < (SELECT 0.9 * avg(q) FROM li l2 WHERE l2.pk = p.pk)', 'ANALYZE, VERBOSE, COSTS OFF'), 'strict $.** ? (exists (@.Groups)).Groups');
--- the same where a column outside is IN what a subquery selects: of NULLs, none, in a count, of expressions, and not of another type, what is correlated, grouped or can fail
+-- the same where a column outside is IN what a subquery selects: of NULLs, none, in a count, of expressions, and not of another column or type, what is correlated, grouped or can fail
 SELECT unnested('SELECT ok FROM o WHERE ok IN (SELECT pk FROM p WHERE name LIKE ''p1%'') AND price < (SELECT max(q) FROM li WHERE li.ok = o.ok)');
 SELECT unnested('SELECT ok FROM o WHERE ck IN (SELECT k FROM p WHERE name LIKE ''p%'') AND (SELECT count(*) FROM li WHERE li.ok = o.ck AND li.pk < 3) = 0');
 SELECT unnested('SELECT ok FROM o WHERE ok IN (SELECT k + 1 FROM p WHERE pk > 20) AND st = ''s3'' AND price < (SELECT max(q) FROM li WHERE li.ok = o.ok)');
@@ -57,6 +57,7 @@ SELECT unnested('SELECT ok FROM o WHERE big IN (SELECT pk FROM p WHERE pk < 9) A
 SELECT unnested('SELECT ok FROM o WHERE ok IN (SELECT pk FROM p WHERE k = o.ck) AND price < (SELECT max(q) FROM li WHERE li.ok = o.ok)');
 SELECT unnested('SELECT ok FROM o WHERE ok IN (SELECT max(pk) FROM p WHERE pk < 40 GROUP BY pk % 9) AND price < (SELECT max(q) FROM li WHERE li.ok = o.ok)');
 SELECT unnested('SELECT ok FROM o WHERE ok IN (SELECT 60 / (pk + 1) FROM p WHERE pk < 40) AND price < (SELECT max(q) FROM li WHERE li.ok = o.ok)');
+SELECT unnested('SELECT ok FROM o WHERE ck IN (SELECT pk FROM p WHERE pk < 50) AND price < (SELECT max(q) FROM li WHERE li.ok = o.ok)');
 SELECT unnested('SELECT o.ok FROM o LEFT JOIN p ON p.pk = o.ok WHERE p.pk IN (SELECT k FROM p p2 WHERE k > 30) AND price < (SELECT max(q) FROM li WHERE li.ok = p.pk)');
 SELECT unnested('SELECT st FROM o WHERE ck IN (SELECT pk FROM li WHERE li.ok IN (SELECT pk FROM p WHERE name LIKE ''p1%'') AND n > (SELECT 0.5 * sum(n) FROM li l2 WHERE l2.ok = li.ok AND l2.pk = li.pk))');
 SELECT jsonb_path_query_array(gj_explain('SELECT ok FROM o WHERE ok IN (SELECT pk FROM p WHERE name LIKE ''p1%'') AND price < (SELECT max(q) FROM li WHERE li.ok = o.ok)', 'ANALYZE, VERBOSE, COSTS OFF'), 'strict $.** ? (exists (@.Groups)).Groups');
