@@ -180,18 +180,24 @@ make_items(GjAttempt *a, GjTree *streamed)
 	return true;
 }
 
+Relids
+gj_joined_relids(const GjAttempt *a)
+{
+	Relids		relids = NULL;
+
+	for (int i = 0; i < a->builder->nsources; i++)
+		if (a->joined & (1u << i))
+			relids = bms_add_members(relids, a->builder->source[i].relids);
+	return relids;
+}
+
 /* Rows of the join of the joined sources and s, as PostgreSQL estimates them. */
 static double
 estimate_rows(GjAttempt *a, int s)
 {
 	GjBuildSource *source = &a->builder->source[s];
-	Relids		relids = bms_copy(source->relids);
-	RelOptInfo *rel;
+	RelOptInfo *rel = gj_find_join_rel(a->root, bms_add_members(gj_joined_relids(a), source->relids));
 
-	for (int i = 0; i < a->builder->nsources; i++)
-		if (a->joined & (1u << i))
-			relids = bms_add_members(relids, a->builder->source[i].relids);
-	rel = gj_find_join_rel(a->root, relids);
 	if (rel)
 		return rel->rows;
 	/* an order that PostgreSQL has not looked at: as if s were a dimension */

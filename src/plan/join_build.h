@@ -60,6 +60,9 @@ typedef struct GjJoinClauses
 	int			n;
 } GjJoinClauses;
 
+/* Relations of the sources joined so far, to be changed or freed by the caller. */
+extern Relids gj_joined_relids(const GjAttempt *a);
+
 /* Looks at clauses (RestrictInfos) in the light of what has been joined; each once. */
 extern GjJoinClauses gj_classify_clauses(GjAttempt *a, List *rinfos);
 

@@ -49,6 +49,17 @@ gj_sources_of_expr(GjBuilder *builder, Expr *expr)
 	return gj_builder_sources_of(builder, pull_varnos(builder->root, (Node *) expr));
 }
 
+/* The equivalence class that a clause is made from; NULL: it is from none. */
+static EquivalenceClass *
+class_of(const RestrictInfo *rinfo)
+{
+	EquivalenceClass *ec = rinfo->parent_ec;
+
+	while (ec != NULL && ec->ec_merged)
+		ec = ec->ec_merged;
+	return ec;
+}
+
 /* A member of an equivalence class that can still be read; NULL if there is none. */
 static Expr *
 live_member(GjAttempt *a, EquivalenceClass *ec)
@@ -76,7 +87,7 @@ live_member(GjAttempt *a, EquivalenceClass *ec)
 static RestrictInfo *
 without_dead_sources(GjAttempt *a, RestrictInfo *rinfo)
 {
-	EquivalenceClass *ec = rinfo->parent_ec;
+	EquivalenceClass *ec = class_of(rinfo);
 	Expr	   *sides[2];
 	Oid			op;
 	RestrictInfo *result;
@@ -84,8 +95,6 @@ without_dead_sources(GjAttempt *a, RestrictInfo *rinfo)
 	if ((gj_builder_sources_of(a->builder, rinfo->clause_relids) & a->dead) == 0 || ec == NULL ||
 		!is_opclause(rinfo->clause) || list_length(((OpExpr *) rinfo->clause)->args) != 2)
 		return rinfo;
-	while (ec->ec_merged)
-		ec = ec->ec_merged;
 	sides[0] = linitial(((OpExpr *) rinfo->clause)->args);
 	sides[1] = lsecond(((OpExpr *) rinfo->clause)->args);
 	for (int i = 0; i < 2; i++)
@@ -222,14 +231,12 @@ gj_can_check(const GjAttempt *a, const GjJoinClause *clause, int s)
 
 /* ---- what equivalence classes say beside */
 
-/* The equivalence class that a clause is made from; NULL: it is from none. */
+/* The equivalence class of a clause; NULL: none, or PostgreSQL lacks an operator that it implies. */
 static EquivalenceClass *
-class_of(const RestrictInfo *rinfo)
+whole_class_of(const RestrictInfo *rinfo)
 {
-	EquivalenceClass *ec = rinfo->parent_ec;
+	EquivalenceClass *ec = class_of(rinfo);
 
-	while (ec != NULL && ec->ec_merged)
-		ec = ec->ec_merged;
 	return ec != NULL && !ec->ec_broken ? ec : NULL;
 }
 
@@ -238,8 +245,8 @@ gj_share_classes(const GjJoinClauses *clauses)
 {
 	for (int i = 0; i < clauses->n; i++)
 		for (int j = 0; j < i; j++)
-			if (class_of(clauses->array[i].rinfo) != NULL &&
-				class_of(clauses->array[i].rinfo) == class_of(clauses->array[j].rinfo))
+			if (whole_class_of(clauses->array[i].rinfo) != NULL &&
+				whole_class_of(clauses->array[i].rinfo) == whole_class_of(clauses->array[j].rinfo))
 				return true;
 	return false;
 }
@@ -249,7 +256,7 @@ static bool
 class_joins(const GjAttempt *a, const GjJoinClauses *clauses, const EquivalenceClass *ec, int s)
 {
 	for (int i = 0; i < clauses->n; i++)
-		if (class_of(clauses->array[i].rinfo) == ec && gj_compares(a, &clauses->array[i], s, true))
+		if (whole_class_of(clauses->array[i].rinfo) == ec && gj_compares(a, &clauses->array[i], s, true))
 			return true;
 	return false;
 }
@@ -258,20 +265,17 @@ void
 gj_add_implied(GjAttempt *a, GjJoinClauses *clauses, int s)
 {
 	RelOptInfo *rel = a->trees[s]->rel;
-	Relids		joined = NULL;
+	Relids		joined = gj_joined_relids(a);
 	List	   *implied;
 	ListCell   *lc;
 
 	if (IS_OTHER_REL(rel))
 		return;
-	for (int i = 0; i < a->builder->nsources; i++)
-		if (a->joined & (1u << i))
-			joined = bms_add_members(joined, a->builder->source[i].relids);
 	implied = gj_implied_equalities(a->root, bms_union(joined, rel->relids), joined, rel);
 	foreach(lc, implied)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-		EquivalenceClass *ec = class_of(rinfo);
+		EquivalenceClass *ec = whole_class_of(rinfo);
 		GjJoinClause clause = {.is_implied = true};
 
 		if (ec == NULL || class_joins(a, clauses, ec, s))
@@ -289,12 +293,12 @@ gj_drop_repeated(const GjAttempt *a, GjJoinClauses *clauses, int s)
 {
 	for (int i = 0; i < clauses->n; i++)
 	{
-		EquivalenceClass *ec = class_of(clauses->array[i].rinfo);
+		EquivalenceClass *ec = whole_class_of(clauses->array[i].rinfo);
 
 		if (ec == NULL || !gj_compares(a, &clauses->array[i], s, true))
 			continue;
 		for (int j = i + 1; j < clauses->n; j++)
-			if (class_of(clauses->array[j].rinfo) == ec && gj_compares(a, &clauses->array[j], s, true))
+			if (whole_class_of(clauses->array[j].rinfo) == ec && gj_compares(a, &clauses->array[j], s, true))
 				clauses->array[j].used = true;
 	}
 }
