@@ -30,7 +30,7 @@ tail_bytes(const GjFusedPlan *plan)
 						 rows * (plan->nsteps + 1) * sizeof(uint32_t));
 }
 
-template <uint32_t most, bool has_code>
+template <uint32_t most, Forms forms>
 static GjStatus
 launch_aggregate(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const Stage &stage)
 {
@@ -39,26 +39,26 @@ launch_aggregate(GjQueue *queue, const GjFusedPlan *plan, const Input &input, co
 	GjAggState *partial;
 	void *memory;
 
-	GJ_TRY(blocks_at_once(queue, fused_aggregate<most, has_code>, nbytes, input.nchunks, &blocks));
+	GJ_TRY(blocks_at_once(queue, fused_aggregate<most, forms>, nbytes, input.nchunks, &blocks));
 	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A, (size_t) plan->naggregates * blocks * sizeof(GjAggState),
 					  &memory));
 	partial = (GjAggState *) memory;
-	fused_aggregate<most, has_code>
+	fused_aggregate<most, forms>
 		<<<blocks, GJ_THREADS, nbytes, queue->stream>>>(queue->code, *plan, input, stage, partial);
 	GJ_LAUNCHED(queue, "fused_aggregate");
 	return merge_partials(queue, plan, blocks, partial);
 }
 
 /* Few aggregates are the rule, and states in registers are dear. */
-template <bool has_code>
+template <Forms forms>
 static GjStatus
 launch_for_size(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const Stage &stage)
 {
 	if (plan->naggregates <= 2)
-		return launch_aggregate<2, has_code>(queue, plan, input, stage);
+		return launch_aggregate<2, forms>(queue, plan, input, stage);
 	if (plan->naggregates <= 4)
-		return launch_aggregate<4, has_code>(queue, plan, input, stage);
-	return launch_aggregate<GJ_FUSED_AGGREGATES, has_code>(queue, plan, input, stage);
+		return launch_aggregate<4, forms>(queue, plan, input, stage);
+	return launch_aggregate<GJ_FUSED_AGGREGATES, forms>(queue, plan, input, stage);
 }
 
 template <typename V, int nsteps, PlainSlots slots>
@@ -138,7 +138,7 @@ lay_table_out(const GjQueue *queue, const GjFusedPlan *plan, const Input &input,
 	return local;
 }
 
-template <bool has_code>
+template <Forms forms>
 static GjStatus
 launch_group(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const Stage &stage,
 			 const GjGroups *groups, const Missed &missed)
@@ -151,21 +151,31 @@ launch_group(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const 
 	{
 		/* always the same, for other threads launch it as well */
 		if (nbytes > LOCAL_BYTES)
-			GJ_CUDA(queue, cudaFuncSetAttribute(fused_group<has_code, true>,
+			GJ_CUDA(queue, cudaFuncSetAttribute(fused_group<forms, true>,
 												cudaFuncAttributeMaxDynamicSharedMemorySize,
 												MOST_LOCAL_BYTES));
-		GJ_TRY(blocks_at_once(queue, fused_group<has_code, true>, nbytes, input.nchunks, &blocks));
-		fused_group<has_code, true><<<blocks, GJ_THREADS, nbytes, queue->stream>>>(
+		GJ_TRY(blocks_at_once(queue, fused_group<forms, true>, nbytes, input.nchunks, &blocks));
+		fused_group<forms, true><<<blocks, GJ_THREADS, nbytes, queue->stream>>>(
 			queue->code, *plan, input, stage, *groups, missed, local);
 	}
 	else
 	{
-		GJ_TRY(blocks_at_once(queue, fused_group<has_code, false>, nbytes, input.nchunks, &blocks));
-		fused_group<has_code, false><<<blocks, GJ_THREADS, nbytes, queue->stream>>>(
+		GJ_TRY(blocks_at_once(queue, fused_group<forms, false>, nbytes, input.nchunks, &blocks));
+		fused_group<forms, false><<<blocks, GJ_THREADS, nbytes, queue->stream>>>(
 			queue->code, *plan, input, stage, *groups, missed, local);
 	}
 	GJ_LAUNCHED(queue, "fused_group");
 	return GJ_OK;
+}
+
+/* The kernel that adds tuples to groups, or, if there are none, to aggregates. */
+template <Forms forms>
+static GjStatus
+launch_output(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const Stage &stage,
+			  const GjGroups *groups, const Missed &missed)
+{
+	return groups == NULL ? launch_for_size<forms>(queue, plan, input, stage)
+						  : launch_group<forms>(queue, plan, input, stage, groups, missed);
 }
 
 /* Brings the numbers of missed tuples back. */
@@ -189,7 +199,7 @@ read_missed(GjQueue *queue, const Input &input, const GjFusedPart *parts, GjFuse
 
 /* ---- stages */
 
-template <bool has_code>
+template <Forms forms>
 static GjStatus
 launch_select(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const Stage &stage,
 			  const TupleList &to, uint32_t stride)
@@ -197,12 +207,29 @@ launch_select(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const
 	const size_t nbytes = tail_bytes(plan);
 	uint32_t blocks = 0;
 
-	GJ_TRY(blocks_at_once(queue, fused_select<has_code>, nbytes, gj_blocks(input.nchunks, stride),
+	GJ_TRY(blocks_at_once(queue, fused_select<forms>, nbytes, gj_blocks(input.nchunks, stride),
 						  &blocks));
-	fused_select<has_code><<<blocks, GJ_THREADS, nbytes, queue->stream>>>(queue->code, *plan, input,
-																		  stage, to, stride);
+	fused_select<forms><<<blocks, GJ_THREADS, nbytes, queue->stream>>>(queue->code, *plan, input,
+																	   stage, to, stride);
 	GJ_LAUNCHED(queue, "fused_select");
 	return GJ_OK;
+}
+
+/* True if anything of a plan is what kernels without FORMS_BYTES do not know. */
+static bool
+needs_bytes(const GjFusedPlan *plan)
+{
+	bool needs = false;
+
+	for (uint32_t i = 0; i < GJ_FUSED_EXPRS; i++)
+		needs |= plan->exprs[i].form == GJ_FUSED_BYTES;
+	for (uint32_t i = 0; i < GJ_FUSED_TERMS; i++)
+		needs |= plan->terms[i].form == GJ_FUSED_BYTES;
+	for (uint32_t s = 0; s < plan->nsteps; s++)
+		needs |= plan->steps[s].table.kind == GJ_TABLE_WIDE;
+	for (uint32_t k = 0; k < plan->ngroup_keys; k++)
+		needs |= plan->group_how[k] > GJ_GROUP_FLOAT;
+	return needs;
 }
 
 /* True if some steps have conditions or keys that only gj_eval can compute. */
@@ -261,9 +288,11 @@ select_tuples(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const
 	GjFusedPlan without = *plan;
 
 	if (needs_code(plan, stage))
-		return launch_select<true>(queue, plan, input, stage, to, stride);
+		return launch_select<FORMS_CODE>(queue, plan, input, stage, to, stride);
 	without.nregisters = 0;
-	return launch_select<false>(queue, &without, input, stage, to, stride);
+	return needs_bytes(plan)
+			   ? launch_select<FORMS_BYTES>(queue, &without, input, stage, to, stride)
+			   : launch_select<FORMS_INTEGERS>(queue, &without, input, stage, to, stride);
 }
 
 /*
@@ -501,11 +530,11 @@ launch_all(GjQueue *queue, const GjFusedPlan *plan, const Plain *plain, const In
 		without.nregisters = 0;
 		plan = &without;
 	}
-	if (groups == NULL)
-		return plan->nregisters > 0 ? launch_for_size<true>(queue, plan, input, stage)
-									: launch_for_size<false>(queue, plan, input, stage);
-	return plan->nregisters > 0 ? launch_group<true>(queue, plan, input, stage, groups, missed)
-								: launch_group<false>(queue, plan, input, stage, groups, missed);
+	if (plan->nregisters > 0)
+		return launch_output<FORMS_CODE>(queue, plan, input, stage, groups, missed);
+	if (needs_bytes(plan))
+		return launch_output<FORMS_BYTES>(queue, plan, input, stage, groups, missed);
+	return launch_output<FORMS_INTEGERS>(queue, plan, input, stage, groups, missed);
 }
 
 /* ---- payloads */

@@ -140,7 +140,7 @@ find_groups(const GroupKeys<R> &keys, const GjGroups &groups, uint32_t wanted, u
 }
 
 /* Groups of the wanted tuples: GJ_FUSED_NO_GROUP where it is not known. */
-template <uint32_t R, bool has_code>
+template <uint32_t R, Forms forms>
 static __device__ __forceinline__ void
 groups_of(const GjFusedPlan &plan, const GjGroups &groups, Tuples<R> &t, uint32_t wanted,
 		  uint32_t (&group)[R])
@@ -155,9 +155,9 @@ groups_of(const GjFusedPlan &plan, const GjGroups &groups, Tuples<R> &t, uint32_
 	{
 		const GjFusedExpr &e = plan.exprs[plan.group_expr[k]];
 		const uint32_t how = plan.group_how[k];
-		const bool carried = how > GJ_GROUP_FLOAT;
+		const bool carried = forms != FORMS_INTEGERS && how > GJ_GROUP_FLOAT;
 		const Values<R> values = carried ? carried_values<R>(e, t.columns, t.rowid, wanted)
-										 : values_of<R, has_code>(e, t, wanted);
+										 : values_of<R, forms>(e, t, wanted);
 
 		keys.heap[k] = carried ? t.columns[e.a].heap : NULL;
 #pragma unroll
@@ -340,7 +340,7 @@ add_globally(uint32_t op, GjAggState *states, const Values<R> &values, const uin
 }
 
 /* Adds the wanted tuples to aggregates of their groups: add(a, values). */
-template <uint32_t R, bool has_code, typename Add>
+template <uint32_t R, Forms forms, typename Add>
 static __device__ __forceinline__ void
 add_tuples(const GjFusedPlan &plan, Tuples<R> &t, uint32_t wanted, Add add)
 {
@@ -359,7 +359,7 @@ add_tuples(const GjFusedPlan &plan, Tuples<R> &t, uint32_t wanted, Add add)
 			values.known = wanted;
 		/* neighbours of one argument take the same value; a distinct one's is another's */
 		else if (a == 0 || plan.aggregate_expr[a] != plan.aggregate_expr[a - 1])
-			values = argument_of<R, has_code>(plan, e, t, wanted);
+			values = argument_of<R, forms>(plan, e, t, wanted);
 		add(a, op, values);
 	}
 }

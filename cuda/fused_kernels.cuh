@@ -69,7 +69,7 @@ start_block(const GjCode *code, const GjFusedPlan &plan, Shared *shared, int64_t
 }
 
 /* The part of a chunk, whose columns the block reads from here on. */
-template <uint32_t R, bool has_code>
+template <uint32_t R, Forms forms>
 static __device__ __forceinline__ uint32_t
 start_chunk(const GjFusedPlan &plan, const Input &input, uint32_t chunk, Shared *shared,
 			Tuples<R> &t)
@@ -77,7 +77,7 @@ start_chunk(const GjFusedPlan &plan, const Input &input, uint32_t chunk, Shared 
 	const uint32_t p = part_of_chunk(input, chunk, 0);
 
 	t.columns = input.columns + (size_t) p * plan.ncolumns;
-	if (has_code)
+	if (forms == FORMS_CODE)
 	{
 		/* threads may still evaluate rows of the chunk before */
 		__syncthreads();
@@ -146,22 +146,22 @@ append_tuples(const TupleList &to, uint32_t end, const Part &part, uint32_t p, c
  * Takes the tuples of every stride'th chunk through a stage, R of a thread at a time, and calls
  * then(p, part, alive) for what comes out: all threads of a warp call it together.
  */
-template <uint32_t R, bool has_code, typename Then>
+template <uint32_t R, Forms forms, typename Then>
 static __device__ __forceinline__ void
 take_chunks(const GjFusedPlan &plan, const Input &input, const Stage &stage, uint32_t stride,
 			Shared *shared, Tuples<R> &t, Then then)
 {
 	for (uint32_t chunk = blockIdx.x * stride; chunk < input.nchunks; chunk += gridDim.x * stride)
 	{
-		const uint32_t p = start_chunk<R, has_code>(plan, input, chunk, shared, t);
+		const uint32_t p = start_chunk<R, forms>(plan, input, chunk, shared, t);
 		const Part part = input.parts[p];
 		const uint32_t first = (chunk - part.first_chunk) * input.chunk;
 		const uint32_t end = min(first + input.chunk, tuples_of(stage, part, p));
 
 		for (uint32_t base = first; base < end; base += R * GJ_THREADS)
 			then(p, part,
-				 take_tuples<R, has_code>(plan, stage, part.first_row, base + threadIdx.x,
-										  tuples_before<R>(base, end), t, shared->counts));
+				 take_tuples<R, forms>(plan, stage, part.first_row, base + threadIdx.x,
+									   tuples_before<R>(base, end), t, shared->counts));
 		/* `then` may have left some behind */
 		__syncwarp();
 	}
@@ -169,14 +169,14 @@ take_chunks(const GjFusedPlan &plan, const Input &input, const Stage &stage, uin
 
 /* Takes every stride'th chunk through a stage, and appends what comes out (to.n = NULL: nowhere).
  */
-template <bool has_code>
+template <Forms forms>
 static __global__ void
 __launch_bounds__(GJ_THREADS)
 	fused_select(GjCode code, const __grid_constant__ GjFusedPlan plan,
 				 const __grid_constant__ Input input, const __grid_constant__ Stage stage,
 				 const __grid_constant__ TupleList to, uint32_t stride)
 {
-	constexpr uint32_t R = has_code ? 1 : FUSED_ROWS;
+	constexpr uint32_t R = forms == FORMS_CODE ? 1 : FUSED_ROWS;
 	extern __shared__ int64_t memory[];
 	__shared__ Shared shared;
 	Tuples<R> t = start_block<R>(&code, plan, &shared, memory);
@@ -187,7 +187,7 @@ __launch_bounds__(GJ_THREADS)
 			append_tuples<R>(to, stage.end, part, p, t, alive);
 	};
 
-	take_chunks<R, has_code>(plan, input, stage, stride, &shared, t, append);
+	take_chunks<R, forms>(plan, input, stage, stride, &shared, t, append);
 	end_block(plan, input, &shared, t.status);
 }
 
@@ -197,14 +197,14 @@ __launch_bounds__(GJ_THREADS)
  * partial[aggregate * gridDim.x + block], for up to `most` aggregates.  Many warps hide the
  * latency of the loads: rather some registers in memory than few warps.
  */
-template <uint32_t most, bool has_code>
+template <uint32_t most, Forms forms>
 static __global__ void
 __launch_bounds__(GJ_THREADS, most <= 2 ? 3 : 2)
 	fused_aggregate(GjCode code, const __grid_constant__ GjFusedPlan plan,
 					const __grid_constant__ Input input, const __grid_constant__ Stage stage,
 					GjAggState *partial)
 {
-	constexpr uint32_t R = has_code ? 1 : FUSED_ROWS;
+	constexpr uint32_t R = forms == FORMS_CODE ? 1 : FUSED_ROWS;
 	extern __shared__ int64_t memory[];
 	__shared__ Shared shared;
 	__shared__ GjAggState warp_states[GJ_WARPS];
@@ -233,13 +233,13 @@ __launch_bounds__(GJ_THREADS, most <= 2 ? 3 : 2)
 				if (e.form == GJ_FUSED_NONE)
 					values.known = alive;
 				else
-					values = argument_of<R, has_code>(plan, e, t, alive);
+					values = argument_of<R, forms>(plan, e, t, alive);
 			}
 			add_values<R>(plan.aggregate_op[a], &state[a], values);
 		}
 	};
 
-	take_chunks<R, has_code>(plan, input, stage, 1, &shared, t, add);
+	take_chunks<R, forms>(plan, input, stage, 1, &shared, t, add);
 	end_block(plan, input, &shared, t.status);
 #pragma unroll
 	for (uint32_t a = 0; a < most; a++)
@@ -289,7 +289,7 @@ write_missed(const GjFusedPlan &plan, const Input &input, const Missed &missed, 
 	}
 }
 
-template <bool has_code, bool local>
+template <Forms forms, bool local>
 static __global__ void
 __launch_bounds__(GJ_THREADS, 2)
 	fused_group(GjCode code, const __grid_constant__ GjFusedPlan plan,
@@ -297,7 +297,7 @@ __launch_bounds__(GJ_THREADS, 2)
 				const __grid_constant__ GjGroups groups, const __grid_constant__ Missed missed,
 				const __grid_constant__ LocalTable local_table)
 {
-	constexpr uint32_t R = has_code ? 1 : FUSED_ROWS;
+	constexpr uint32_t R = forms == FORMS_CODE ? 1 : FUSED_ROWS;
 	extern __shared__ int64_t memory[];
 	__shared__ Shared shared;
 	const uint32_t ngroups = groups.rows.nrows;
@@ -315,7 +315,7 @@ __launch_bounds__(GJ_THREADS, 2)
 
 		if (!__any_sync(0xFFFFFFFF, alive != 0))
 			return;
-		groups_of<R, has_code>(plan, groups, t, alive, group);
+		groups_of<R, forms>(plan, groups, t, alive, group);
 #pragma unroll
 		for (uint32_t i = 0; i < R; i++)
 		{
@@ -323,21 +323,21 @@ __launch_bounds__(GJ_THREADS, 2)
 			write_missed(plan, input, missed, p, t.columns, t.rowid + i * GJ_THREADS,
 						 R * GJ_THREADS, (alive >> i & 1) && group[i] == GJ_FUSED_NO_GROUP);
 		}
-		add_tuples<R, has_code>(
-			plan, t, known,
-			[&](uint32_t a, uint32_t op, const Values<R> &values)
-			{
-				if constexpr (local)
-					add_locally<R>(op,
-								   table + local_table.at[a] +
-									   (words_of(op) == STATE_WORDS ? STATE_WORDS : 1) * copy,
-								   nstates, values, group);
-				else
-					add_globally<R>(op, groups.state[a], values, group);
-			});
+		add_tuples<R, forms>(plan, t, known,
+							 [&](uint32_t a, uint32_t op, const Values<R> &values)
+							 {
+								 if constexpr (local)
+									 add_locally<R>(
+										 op,
+										 table + local_table.at[a] +
+											 (words_of(op) == STATE_WORDS ? STATE_WORDS : 1) * copy,
+										 nstates, values, group);
+								 else
+									 add_globally<R>(op, groups.state[a], values, group);
+							 });
 	};
 
-	take_chunks<R, has_code>(plan, input, stage, 1, &shared, t, add);
+	take_chunks<R, forms>(plan, input, stage, 1, &shared, t, add);
 	end_block(plan, input, &shared, t.status);
 	if constexpr (local)
 	{
