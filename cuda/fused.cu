@@ -18,6 +18,7 @@
 /* Calls with a plan, of other runs, that do what a sample told, before there is another sample. */
 #define MAX_CUT_USES 32
 #define MAX_COPIES 16
+#define LARGE_LISTS ((size_t) 128 << 20)
 #define MAX_BLOCKS_PER_SM (2048 / GJ_THREADS)
 
 /* Bytes of tile and row ids of a block. */
@@ -215,59 +216,81 @@ launch_select(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const
 	return GJ_OK;
 }
 
-/* True if anything of a plan is what kernels without FORMS_BYTES do not know. */
-static bool
-needs_bytes(const GjFusedPlan *plan)
-{
-	bool needs = false;
+/* ---- which kernels a stage needs */
 
-	for (uint32_t i = 0; i < GJ_FUSED_EXPRS; i++)
-		needs |= plan->exprs[i].form == GJ_FUSED_BYTES;
-	for (uint32_t i = 0; i < GJ_FUSED_TERMS; i++)
-		needs |= plan->terms[i].form == GJ_FUSED_BYTES;
-	for (uint32_t s = 0; s < plan->nsteps; s++)
-		needs |= plan->steps[s].table.kind == GJ_TABLE_WIDE;
-	for (uint32_t k = 0; k < plan->ngroup_keys; k++)
-		needs |= plan->group_how[k] > GJ_GROUP_FLOAT;
-	return needs;
+static Forms
+forms_of(const GjFusedPlan *plan, const GjFusedExpr *e)
+{
+	Forms forms = e->form == GJ_FUSED_CODE    ? FORMS_CODE
+				  : e->form == GJ_FUSED_BYTES ? FORMS_BYTES
+											  : FORMS_INTEGERS;
+
+	for (uint32_t k = 0; e->form == GJ_FUSED_CASE && k < e->slot_b; k++)
+		forms = std::max(forms, forms_of(plan, &plan->terms[e->slot_a + k]));
+	return forms;
 }
 
-/* True if some steps have conditions or keys that only gj_eval can compute. */
-static bool
-steps_need_code(const GjFusedPlan *plan, uint32_t first, uint32_t end)
+static Forms
+forms_of_condition(const GjFusedPlan *plan, const GjFusedCondition *condition)
 {
-	bool needs = false;
+	Forms forms = condition->form == GJ_FUSED_CODE ? FORMS_CODE : FORMS_INTEGERS;
+
+	for (uint32_t k = 0; condition->form == GJ_FUSED_ALL_TERMS && k < condition->n; k++)
+		forms = std::max(forms, forms_of(plan, &plan->terms[condition->first + k]));
+	return forms;
+}
+
+static Forms
+forms_of_steps(const GjFusedPlan *plan, uint32_t first, uint32_t end)
+{
+	Forms forms = FORMS_INTEGERS;
 
 	for (uint32_t s = first; s < end; s++)
 	{
 		const GjFusedStep *step = &plan->steps[s];
 
-		needs |= step->residual.form == GJ_FUSED_CODE || step->filter.form == GJ_FUSED_CODE;
+		if (step->table.kind == GJ_TABLE_WIDE)
+			forms = std::max(forms, FORMS_BYTES);
+		forms = std::max(forms, forms_of_condition(plan, &step->residual));
+		forms = std::max(forms, forms_of_condition(plan, &step->filter));
 		for (uint32_t k = 0; k < step->nkeys; k++)
-			needs |= plan->exprs[step->first_key + k].form == GJ_FUSED_CODE;
+			forms = std::max(forms, forms_of(plan, &plan->exprs[step->first_key + k]));
 	}
-	return needs;
+	return forms;
 }
 
-/* The same of a stage. */
-static bool
-needs_code(const GjFusedPlan *plan, const Stage &stage)
+static Forms
+forms_of_stage(const GjFusedPlan *plan, const Stage &stage)
 {
-	return (stage.from.n == NULL && plan->filter.form == GJ_FUSED_CODE) ||
-		   steps_need_code(plan, stage.first, stage.end);
+	const Forms forms = forms_of_steps(plan, stage.first, stage.end);
+
+	return stage.from.n == NULL ? std::max(forms, forms_of_condition(plan, &plan->filter)) : forms;
 }
 
-/* The same of what comes out: aggregates and groups. */
-static bool
-output_needs_code(const GjFusedPlan *plan)
+/* Of what comes out: aggregates and groups. */
+static Forms
+forms_of_output(const GjFusedPlan *plan)
 {
-	bool needs = false;
+	Forms forms = FORMS_INTEGERS;
 
 	for (uint32_t a = 0; a < plan->naggregates; a++)
-		needs |= plan->exprs[plan->aggregate_expr[a]].form == GJ_FUSED_CODE;
+		forms = std::max(forms, forms_of(plan, &plan->exprs[plan->aggregate_expr[a]]));
 	for (uint32_t k = 0; k < plan->ngroup_keys; k++)
-		needs |= plan->exprs[plan->group_expr[k]].form == GJ_FUSED_CODE;
-	return needs;
+		forms = std::max(forms, plan->group_how[k] > GJ_GROUP_FLOAT
+									? FORMS_BYTES
+									: forms_of(plan, &plan->exprs[plan->group_expr[k]]));
+	return forms;
+}
+
+/* The plan for kernels that know so much: without gj_eval registers take no memory. */
+static GjFusedPlan
+plan_for(const GjFusedPlan *plan, Forms forms)
+{
+	GjFusedPlan made = *plan;
+
+	if (forms != FORMS_CODE)
+		made.nregisters = 0;
+	return made;
 }
 
 /*
@@ -278,21 +301,22 @@ static bool
 only_filter_needs_code(const GjFusedPlan *plan)
 {
 	return plan->filter.form == GJ_FUSED_CODE && plan->nsteps > 0 &&
-		   !steps_need_code(plan, 0, plan->nsteps) && !output_needs_code(plan);
+		   forms_of_steps(plan, 0, plan->nsteps) != FORMS_CODE &&
+		   forms_of_output(plan) != FORMS_CODE;
 }
 
 static GjStatus
 select_tuples(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const Stage &stage,
 			  const TupleList &to, uint32_t stride)
 {
-	GjFusedPlan without = *plan;
+	const Forms forms = forms_of_stage(plan, stage);
+	const GjFusedPlan made = plan_for(plan, forms);
 
-	if (needs_code(plan, stage))
-		return launch_select<FORMS_CODE>(queue, plan, input, stage, to, stride);
-	without.nregisters = 0;
-	return needs_bytes(plan)
-			   ? launch_select<FORMS_BYTES>(queue, &without, input, stage, to, stride)
-			   : launch_select<FORMS_INTEGERS>(queue, &without, input, stage, to, stride);
+	if (forms == FORMS_CODE)
+		return launch_select<FORMS_CODE>(queue, &made, input, stage, to, stride);
+	return forms == FORMS_BYTES
+			   ? launch_select<FORMS_BYTES>(queue, &made, input, stage, to, stride)
+			   : launch_select<FORMS_INTEGERS>(queue, &made, input, stage, to, stride);
 }
 
 /*
@@ -489,6 +513,17 @@ run_stages(GjQueue *queue, const GjFusedPlan *plan, const Plain *plain, const In
 	return GJ_OK;
 }
 
+/*
+ * True if lists are so large that a pool takes longer to map others than their end is to be waited
+ * for: what no kernel uses any more is kept.
+ */
+static bool
+has_large_lists(const GjQueue *queue)
+{
+	return queue->scratch[GJ_SCRATCH_LIST].nbytes + queue->scratch[GJ_SCRATCH_LIST_2].nbytes >=
+		   LARGE_LISTS;
+}
+
 /* Lists may be as large as the rows: others of the query need the memory more. */
 static void
 free_lists(GjQueue *queue)
@@ -506,7 +541,6 @@ launch_all(GjQueue *queue, const GjFusedPlan *plan, const Plain *plain, const In
 		   uint64_t nrows, uint64_t list_bytes, const GjGroups *groups, const Missed &missed)
 {
 	const bool only_marks = groups == NULL && plan->naggregates == 0;
-	GjFusedPlan without;
 	Stage stage = {};
 	uint32_t cuts = 0;
 	void *partial;
@@ -524,17 +558,14 @@ launch_all(GjQueue *queue, const GjFusedPlan *plan, const Plain *plain, const In
 	GJ_TRY(run_stages(queue, plan, plain, input, nrows, list_bytes, cuts, &stage));
 	if (only_marks)
 		return select_tuples(queue, plan, input, stage, {}, 1);
-	if (plan->nregisters > 0 && !needs_code(plan, stage) && !output_needs_code(plan))
-	{
-		without = *plan;
-		without.nregisters = 0;
-		plan = &without;
-	}
-	if (plan->nregisters > 0)
-		return launch_output<FORMS_CODE>(queue, plan, input, stage, groups, missed);
-	if (needs_bytes(plan))
-		return launch_output<FORMS_BYTES>(queue, plan, input, stage, groups, missed);
-	return launch_output<FORMS_INTEGERS>(queue, plan, input, stage, groups, missed);
+	const Forms forms = std::max(forms_of_stage(plan, stage), forms_of_output(plan));
+	const GjFusedPlan made = plan_for(plan, forms);
+
+	if (forms == FORMS_CODE)
+		return launch_output<FORMS_CODE>(queue, &made, input, stage, groups, missed);
+	return forms == FORMS_BYTES
+			   ? launch_output<FORMS_BYTES>(queue, &made, input, stage, groups, missed)
+			   : launch_output<FORMS_INTEGERS>(queue, &made, input, stage, groups, missed);
 }
 
 /* ---- payloads */
@@ -557,6 +588,7 @@ payload_suffices(const GjFusedPlan *plan, uint32_t s)
 
 	for (uint32_t k = 0; k < plan->nexprs; k++)
 		other |= plan->exprs[k].form != GJ_FUSED_NONE && plan->exprs[k].form != GJ_FUSED_PRODUCTS &&
+				 plan->exprs[k].form != GJ_FUSED_CASE &&
 				 reads_other(&plan->exprs[k], s + 1, step->payload);
 	for (uint32_t k = 0; k < plan->nterms; k++)
 		other |= reads_other(&plan->terms[k], s + 1, step->payload);
@@ -622,6 +654,7 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 	Missed lists = {};
 	uint64_t nrows = 0;
 	bool done = false;
+	GjStatus status = GJ_OK;
 	Plain plain;
 
 	static_assert(sizeof(GjCode) + sizeof(GjFusedPlan) + sizeof(Input) + sizeof(GjGroups) +
@@ -649,16 +682,18 @@ gj_fused(GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns, const
 	if (input.nchunks > 0 && !done)
 	{
 		const bool is_plain = gj_make_plain_rows(plan, columns, parts, nparts, &plain);
-		const GjStatus status =
-			groups == NULL && !is_plain
-				? launch_with_payloads(queue, plan, columns, parts, input, nrows, list_bytes)
-				: launch_all(queue, plan, is_plain ? &plain : NULL, input, nrows, list_bytes,
-							 groups, lists);
 
-		free_lists(queue);
-		GJ_TRY(status);
+		status = groups == NULL && !is_plain
+					 ? launch_with_payloads(queue, plan, columns, parts, input, nrows, list_bytes)
+					 : launch_all(queue, plan, is_plain ? &plain : NULL, input, nrows, list_bytes,
+								  groups, lists);
 	}
-	return groups == NULL ? GJ_OK : read_missed(queue, input, parts, missed);
+	if (status == GJ_OK && groups != NULL)
+		status = read_missed(queue, input, parts, missed);
+	else if (status == GJ_OK && has_large_lists(queue))
+		status = gj_wait_all(queue);
+	free_lists(queue);
+	return status;
 }
 
 static GjStatus

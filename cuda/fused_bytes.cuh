@@ -19,15 +19,22 @@ struct Values
 	uint32_t status; /* an error, or GJ_OK */
 };
 
+static __device__ __noinline__ int64_t
+without_blanks(int64_t text)
+{
+	return gj_trim(text, GJ_TRIM_RIGHT);
+}
+
 /*
  * Texts of a column for the wanted tuples, whose loads are under way together; returns those that
  * are not NULL.
  */
 template <uint32_t R>
 static __device__ __forceinline__ uint32_t
-load_texts(const GjColumn &column, uint32_t form, uint32_t slot, const uint32_t *rowid,
+load_texts(const GjColumn &column, uint32_t trimmed_form, uint32_t slot, const uint32_t *rowid,
 		   uint32_t wanted, int64_t (&text)[R], uint32_t *status)
 {
+	const uint32_t form = trimmed_form & ~GJ_BYTES_TRIMMED;
 	uint32_t row[R];
 	int64_t ref[R] = {};
 	const uint8_t *bytes[R];
@@ -69,6 +76,8 @@ load_texts(const GjColumn &column, uint32_t form, uint32_t slot, const uint32_t 
 			s = gj_text_of(bytes[i], n, form, &text[i]);
 		if (s != GJ_OK)
 			*status = s;
+		else if (trimmed_form != form)
+			text[i] = without_blanks(text[i]);
 	}
 	return wanted;
 }
@@ -119,6 +128,12 @@ bytes_values(GjFusedExpr e, const int64_t *constants, const GjColumn *columns,
 			values.value[i] =
 				(values.known >> i & 1) &&
 				is_like(a[i], gj_fused_constant(&e, constants), (e.high & GJ_BYTES_UTF8) != 0);
+	}
+	else if (e.op == GJ_OP_IN_T)
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			values.value[i] = (values.known >> i & 1) && gj_fused_in(&e, constants, a[i]);
 	}
 	else if (e.op == GJ_OP_KEY_T)
 	{

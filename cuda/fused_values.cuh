@@ -361,21 +361,6 @@ products_values(const GjFusedFactor *factors, uint32_t n, const GjColumn *column
 	return values;
 }
 
-/* Values of an aggregate's argument for the wanted tuples: the only ones that are products. */
-template <uint32_t R, Forms forms>
-static __device__ __forceinline__ Values<R>
-argument_of(const GjFusedPlan &plan, const GjFusedExpr &e, Tuples<R> &t, uint32_t wanted)
-{
-	Values<R> values;
-
-	if (e.form != GJ_FUSED_PRODUCTS)
-		return values_of<R, forms>(e, t, wanted);
-	values = products_values<R>(&plan.factors[e.expr], e.arg, t.columns, t.rowid, wanted);
-	if (values.status != GJ_OK)
-		t.status = values.status;
-	return values;
-}
-
 /* The wanted tuples whose column is in the range of a GJ_FUSED_RANGE term. */
 template <uint32_t R>
 static __device__ __forceinline__ uint32_t
@@ -440,11 +425,14 @@ answered(uint32_t question, uint32_t slot, const GjColumn *columns, uint32_t c,
 	return wanted;
 }
 
-/* The wanted tuples for which a condition is true. */
+/* The wanted tuples for which a condition is true, as gj_fused_terms tells. */
 template <uint32_t R, Forms forms>
 static __device__ __forceinline__ uint32_t
 true_for(const GjFusedPlan &plan, const GjFusedCondition &condition, Tuples<R> &t, uint32_t wanted)
 {
+	uint32_t alive = wanted; /* those for which the terms since the last OR are true */
+	uint32_t passed = 0;
+
 	if (condition.form == GJ_FUSED_NONE || wanted == 0)
 		return wanted;
 	if (forms == FORMS_CODE && condition.form != GJ_FUSED_ALL_TERMS)
@@ -459,29 +447,71 @@ true_for(const GjFusedPlan &plan, const GjFusedCondition &condition, Tuples<R> &
 	{
 		const GjFusedExpr &term = plan.terms[k];
 
-		if (term.form == GJ_FUSED_RANGE)
-			wanted = in_range<R>(term, t, wanted);
+		if (term.form == GJ_FUSED_OR)
+		{
+			passed |= alive;
+			alive = wanted & ~passed;
+		}
+		else if (alive == 0)
+			continue;
+		else if (term.form == GJ_FUSED_RANGE)
+			alive = in_range<R>(term, t, alive);
 		else if (term.form == GJ_FUSED_ANSWER)
-			wanted =
-				answered<R>(term.arg, term.slot_a, t.columns, (uint32_t) term.a, t.rowid, wanted);
+			alive =
+				answered<R>(term.arg, term.slot_a, t.columns, (uint32_t) term.a, t.rowid, alive);
 		else
 		{
 			/* terms are never code */
 			constexpr Forms known_forms = forms == FORMS_CODE ? FORMS_BYTES : forms;
-			const Values<R> values = values_of<R, known_forms>(term, t, wanted);
+			const Values<R> values = values_of<R, known_forms>(term, t, alive);
 
-			wanted = values.known;
+			alive = values.known;
 #pragma unroll
 			for (uint32_t i = 0; i < R; i++)
 			{
 				if (values.value[i] == 0)
-					wanted &= ~(1u << i);
+					alive &= ~(1u << i);
 			}
 		}
-		if (wanted == 0)
-			break;
 	}
-	return wanted;
+	return passed | alive;
+}
+
+/* Values of a GJ_FUSED_CASE expression for the wanted tuples. */
+template <uint32_t R, Forms forms>
+static __device__ __noinline__ Values<R>
+case_values(const GjFusedPlan &plan, const GjFusedExpr &e, Tuples<R> &t, uint32_t wanted)
+{
+	const GjFusedCondition condition = {GJ_FUSED_ALL_TERMS, e.slot_a, e.slot_b};
+	const uint32_t taken = true_for<R, forms>(plan, condition, t, wanted);
+	Values<R> values = products_values<R>(&plan.factors[e.expr], e.arg, t.columns, t.rowid, taken);
+
+	if (e.op == GJ_OP_IF)
+		values.known |= wanted & ~taken;
+#pragma unroll
+	for (uint32_t i = 0; i < R; i++)
+	{
+		if (!(taken >> i & 1))
+			values.value[i] = 0;
+	}
+	return values;
+}
+
+/* Values of an aggregate's argument for the wanted tuples: the only ones that are products. */
+template <uint32_t R, Forms forms>
+static __device__ __forceinline__ Values<R>
+argument_of(const GjFusedPlan &plan, const GjFusedExpr &e, Tuples<R> &t, uint32_t wanted)
+{
+	Values<R> values;
+
+	if (e.form != GJ_FUSED_PRODUCTS && e.form != GJ_FUSED_CASE)
+		return values_of<R, forms>(e, t, wanted);
+	values = e.form == GJ_FUSED_CASE
+				 ? case_values<R, forms>(plan, e, t, wanted)
+				 : products_values<R>(&plan.factors[e.expr], e.arg, t.columns, t.rowid, wanted);
+	if (values.status != GJ_OK)
+		t.status = values.status;
+	return values;
 }
 
 /* ---- aggregates */

@@ -60,6 +60,7 @@ struct Fused
 	Program program;
 	GjFusedPlan plan = {};
 	int32_t arg[8] = {-1, VALUE, VALUE, INNER_2, INNER, REAL, REAL, FILTER};
+	GjOp how[8]; /* LOAD; IF, ONLY_IF: a CASE; EXTRACT_DATE */
 	BuildSide build_side[2];
 	std::vector<GjColumn> device;
 	std::string where;
@@ -67,7 +68,8 @@ struct Fused
 	Fused(Random &random, GjJoinType type, bool left, bool has_code, uint32_t per_key, uint32_t n,
 		  uint32_t range);
 	GjFusedExpr value(int32_t column, bool code);
-	GjFusedExpr argument(int32_t column);
+	GjFusedExpr argument(uint32_t a);
+	bool is_case(uint32_t row) const;
 	GjFusedExpr term(GjOp op, int32_t column, int32_t other, int64_t constant);
 	GjFusedCondition condition(GjOp op, int32_t column, int32_t other, int64_t constant, bool code);
 	void make_plan();
@@ -179,19 +181,53 @@ Fused::value(int32_t column, bool code)
 	return e;
 }
 
-/* What an aggregate takes: now and then as a product, of one factor. */
-GjFusedExpr
-Fused::argument(int32_t column)
+/* Is the condition of a CASE true for a probe row?  Its terms: argument. */
+bool
+Fused::is_case(uint32_t row) const
 {
+	const int64_t key = columns[KEY_2].value(row);
+
+	return (key > 0 && columns[FILTER].value(row) < 0) || key > 10;
+}
+
+/*
+ * What an aggregate takes: now and then as a product, of one factor, or a CASE with one; or the
+ * year of a date.
+ */
+GjFusedExpr
+Fused::argument(uint32_t a)
+{
+	const int32_t column = arg[a];
 	GjFusedExpr e = value(column, has_code);
 	GjFusedFactor &f = plan.factors[plan.nfactors];
 
-	if (column < 0 || column == REAL || random() % 3)
+	how[a] = GJ_OP_LOAD;
+	if (column < 0 || column == REAL || random() % 2)
 		return e;
+	if ((column == INNER || column == INNER_2) && random() % 2)
+	{
+		how[a] = GJ_OP_EXTRACT_DATE;
+		e = value(column, false);
+		e.op = (uint8_t) how[a];
+		e.arg = GJ_FIELD_YEAR;
+		return e;
+	}
 	e = {};
 	e.form = GJ_FUSED_PRODUCTS;
 	e.expr = plan.nfactors++;
 	e.arg = 1;
+	if (random() % 2 && plan.nterms + 4 <= GJ_FUSED_TERMS)
+	{
+		how[a] = random() % 2 ? GJ_OP_IF : GJ_OP_ONLY_IF;
+		e.form = GJ_FUSED_CASE;
+		e.op = (uint8_t) how[a];
+		e.slot_a = plan.nterms;
+		e.slot_b = 4;
+		plan.terms[plan.nterms++] = term(GJ_OP_GT_I, KEY_2, -1, 0);
+		plan.terms[plan.nterms++] = term(GJ_OP_LT_I, FILTER, -1, 0);
+		plan.terms[plan.nterms++].form = GJ_FUSED_OR;
+		plan.terms[plan.nterms++] = term(GJ_OP_GT_I, KEY_2, -1, 10);
+	}
 	f.join = GJ_OP_ADD_I;
 	f.op = GJ_OP_LOAD;
 	f.slot = slot_of(column);
@@ -247,6 +283,15 @@ Fused::make_plan()
 	plan.nprobe_columns = NOUTER;
 	plan.nsteps = 2;
 	plan.filter = condition(GJ_OP_LT_I, FILTER, -1, LESS_THAN, code_rows || random() % 3 == 0);
+	/* the same, in other words */
+	if (plan.filter.form == GJ_FUSED_ALL_TERMS && random() % 2)
+	{
+		plan.filter.n = 4;
+		plan.terms[1].form = GJ_FUSED_OR;
+		plan.terms[2] = term(GJ_OP_GT_I, KEY_2, -1, INT32_MAX);
+		plan.terms[3] = plan.terms[0];
+		plan.nterms = 4;
+	}
 	plan.nregisters = has_code || plan.filter.form == GJ_FUSED_CODE ? 2 : 0;
 	plan.steps[0].join_type = (uint8_t) type;
 	plan.steps[0].source = 1;
@@ -278,7 +323,7 @@ Fused::make_plan()
 	{
 		plan.aggregate_op[a] = (uint8_t) ops[a];
 		plan.aggregate_expr[a] = plan.nexprs;
-		plan.exprs[plan.nexprs++] = argument(arg[a]);
+		plan.exprs[plan.nexprs++] = argument(a);
 	}
 	plan.ngroup_keys = 2;
 	plan.group_how[0] = GJ_GROUP_INTEGER;
@@ -407,8 +452,19 @@ Fused::aggregate(const uint32_t rows[3], std::vector<GjAggState> *states) const
 
 		if (arg[a] < 0)
 			(*states)[a].count++;
+		else if ((how[a] == GJ_OP_IF || how[a] == GJ_OP_ONLY_IF) && !is_case(rows[0]))
+		{
+			if (how[a] == GJ_OP_IF)
+				gj_agg_step(ops[a], &(*states)[a], 0);
+		}
 		else if (row != GJ_NO_ROW && !columns[arg[a]].null(row))
-			gj_agg_step(ops[a], &(*states)[a], columns[arg[a]].value(row));
+		{
+			int64_t value = columns[arg[a]].value(row);
+
+			if (how[a] == GJ_OP_EXTRACT_DATE)
+				gj_extract_date(value, GJ_FIELD_YEAR, &value);
+			gj_agg_step(ops[a], &(*states)[a], value);
+		}
 	}
 }
 

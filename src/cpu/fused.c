@@ -68,10 +68,10 @@ values(GjFusedItem *item, const GjFusedExpr *e, uint32_t n)
 										   &item->status);
 		return;
 	}
-	if (e->form == GJ_FUSED_PRODUCTS)
+	if (e->form == GJ_FUSED_PRODUCTS || e->form == GJ_FUSED_CASE)
 	{
 		for (uint32_t i = 0; i < n; i++)
-			item->null[i] = gj_fused_products(&item->w->plan->factors[e->expr], e->arg,
+			item->null[i] = gj_fused_argument(item->w->plan, e, code->constants,
 											  item->view.columns, &item->rowid[0][i], GJ_TILE_ROWS,
 											  &item->value[i], &item->status);
 		return;
@@ -92,9 +92,9 @@ check(GjFusedItem *item, const GjFusedCondition *condition, uint32_t n)
 	if (condition->form == GJ_FUSED_ALL_TERMS)
 	{
 		for (uint32_t i = 0; i < n; i++)
-			item->flag[i] = gj_fused_terms(item->w->plan, condition, code->constants,
-										   item->view.columns, &item->rowid[0][i], GJ_TILE_ROWS,
-										   &item->status);
+			item->flag[i] = gj_fused_terms(item->w->plan, condition->first, condition->n,
+										   code->constants, item->view.columns,
+										   &item->rowid[0][i], GJ_TILE_ROWS, &item->status);
 		return;
 	}
 	gj_eval(code, (uint32_t) condition->expr, &item->view, 0, n, item->tile, &item->status);

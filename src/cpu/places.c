@@ -208,8 +208,8 @@ add_item(void *arg, uint32_t item, const GjTile *tile)
 	for (uint32_t row = item * GJ_ITEM_ROWS; row < end; row++)
 	{
 		if (w->plan->filter.form != GJ_FUSED_NONE &&
-			!gj_fused_terms(w->plan, &w->plan->filter, w->queue->code.constants, w->columns, &row, 1,
-							&status))
+			!gj_fused_terms(w->plan, w->plan->filter.first, w->plan->filter.n,
+							w->queue->code.constants, w->columns, &row, 1, &status))
 			continue;
 		count++;
 		add_row(w, row, &status);

@@ -10,7 +10,7 @@
 
 #define GJ_FUSED_STEPS		10
 #define GJ_FUSED_EXPRS		32
-#define GJ_FUSED_TERMS		16
+#define GJ_FUSED_TERMS		24
 #define GJ_FUSED_FACTORS	32
 #define GJ_FUSED_AGGREGATES 8
 #define GJ_FUSED_GROUP_KEYS 8
@@ -22,23 +22,27 @@
 #define GJ_FUSED_TEXT(at, n)	((int64_t) (at) << 16 | (n))
 #define GJ_BYTES_NOT		1	/* the result is the opposite */
 #define GJ_BYTES_UTF8		2	/* LIKE: characters are UTF-8 */
+#define GJ_BYTES_TRIMMED	0x80	/* of a form: without blanks at the end */
 
 /* A value, or a term of a condition. */
 typedef struct GjFusedExpr
 {
-	uint8_t		form;			/* GjFusedForm; RANGE and ANSWER only of a term */
+	uint8_t		form;			/* GjFusedForm; RANGE, ANSWER and OR only of a term */
 	uint8_t		op;				/* SIMPLE: GJ_OP_LOAD, or GjOp of two operands; BYTES: HASH_T, KEY_T,
-								 * EQ_T, LIKE */
-	uint8_t		arg;			/* of that: GjKind; PRODUCTS: number of factors; ANSWER: the question;
+								 * EQ_T, LIKE, IN_T; CASE: where no term is true, IF: 0, ONLY_IF: NULL */
+	uint8_t		arg;			/* of that: GjKind or GjDateField; PRODUCTS, CASE: number of factors;
+								 * ANSWER: the question;
 								 * BYTES: the form of column a's */
 	uint8_t		is_float;
-	uint8_t		slot_a;			/* where the row ids of a column's source are */
-	uint8_t		slot_b;
+	uint8_t		slot_a;			/* where the row ids of a column's source are; CASE: first of the
+								 * plan's terms, .. */
+	uint8_t		slot_b;			/* .. and how many there are */
 	int16_t		a;				/* columns, -1: the constant */
 	int16_t		b;
-	int32_t		expr;			/* CODE; PRODUCTS: first of the plan's factors */
+	int32_t		expr;			/* CODE; PRODUCTS, CASE: first of the plan's factors */
 	int64_t		constant;		/* BYTES: the form of column b's; or, where b is -1, a text among the
-								 * program's constants, GJ_FUSED_TEXT; of HASH_T and KEY_T nothing */
+								 * program's constants, GJ_FUSED_TEXT, or of
+								 * IN_T n of these; of HASH_T and KEY_T nothing */
 	int64_t		high;			/* BYTES: GJ_BYTES_NOT, GJ_BYTES_UTF8, of KEY_T GJ_KEY_...; RANGE:
 								 * constant <= column a <= high; op is LOAD */
 } GjFusedExpr;

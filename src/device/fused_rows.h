@@ -27,7 +27,9 @@ typedef enum GjFusedForm
 	GJ_FUSED_RANGE,				/* a term: an integer column is between two constants */
 	GJ_FUSED_ANSWER,			/* a term: column a's answer to question `arg` is true */
 	GJ_FUSED_PRODUCTS,			/* a value: sums and differences of products, of 64 bits */
-	GJ_FUSED_ALL_TERMS,			/* a condition: all terms are true */
+	GJ_FUSED_CASE,				/* a value: products where terms are true, else 0 or NULL */
+	GJ_FUSED_OR,				/* a term: begins others, which may be true instead of those before */
+	GJ_FUSED_ALL_TERMS,			/* a condition: all terms are true, up to the end or an OR */
 	GJ_FUSED_CODE				/* gj_eval */
 } GjFusedForm;
 
@@ -86,9 +88,11 @@ gj_fused_text(const GjColumn *column, uint32_t form, uint32_t row, int64_t *text
 		return true;
 	s = gj_column_bytes(column, row, &bytes, &n);
 	if (s == GJ_OK)
-		s = gj_text_of(bytes, n, form, text);
+		s = gj_text_of(bytes, n, form & ~GJ_BYTES_TRIMMED, text);
 	if (s != GJ_OK)
 		*status = s;
+	else if (form & GJ_BYTES_TRIMMED)
+		*text = gj_trim(*text, GJ_TRIM_RIGHT);
 	return false;
 }
 
@@ -111,6 +115,16 @@ gj_fused_matches(const GjFusedExpr *e, int64_t a, int64_t b)
 	return same != ((e->high & GJ_BYTES_NOT) != 0);
 }
 
+/* The same of a term that is a list of texts. */
+GJ_FN bool
+gj_fused_in(const GjFusedExpr *e, const int64_t *constants, int64_t text)
+{
+	bool		in = gj_in_t(text, constants + (e->constant >> 16),
+						 (uint32_t) (e->constant & GJ_MAX_TEXT));
+
+	return in != ((e->high & GJ_BYTES_NOT) != 0);
+}
+
 /* The value of a GJ_FUSED_BYTES expression; true: NULL. */
 GJ_FN bool
 gj_fused_bytes(const GjFusedExpr *e, const int64_t *constants, const GjColumn *columns,
@@ -130,6 +144,11 @@ gj_fused_bytes(const GjFusedExpr *e, const int64_t *constants, const GjColumn *c
 	if (e->op == GJ_OP_KEY_T)
 	{
 		*value = gj_key_t(a, (uint32_t) e->high);
+		return false;
+	}
+	if (e->op == GJ_OP_IN_T)
+	{
+		*value = gj_fused_in(e, constants, a);
 		return false;
 	}
 	if (e->b < 0)
@@ -220,29 +239,55 @@ gj_fused_answer(const GjFusedExpr *term, const GjColumn *columns, const uint32_t
 	return !gj_row_is_null(column, row) && gj_answer(column, term->arg, row);
 }
 
-/* True if all terms of a GJ_FUSED_ALL_TERMS condition are. */
+/* True if a term other than an OR is. */
 GJ_FN bool
-gj_fused_terms(const GjFusedPlan *plan, const GjFusedCondition *condition,
-			   const int64_t *constants, const GjColumn *columns, const uint32_t *rowids,
-			   uint32_t stride, uint32_t *status)
+gj_fused_term(const GjFusedExpr *term, const int64_t *constants, const GjColumn *columns,
+			  const uint32_t *rowids, uint32_t stride, uint32_t *status)
 {
-	for (uint32_t t = condition->first; t < (uint32_t) condition->first + condition->n; t++)
+	int64_t		value;
+
+	if (term->form == GJ_FUSED_ANSWER)
+		return gj_fused_answer(term, columns, rowids, stride);
+	if (gj_fused_value(term, constants, columns, rowids, stride, &value, status))
+		return false;
+	return term->form == GJ_FUSED_RANGE ? value >= term->constant && value <= term->high : value != 0;
+}
+
+/* True if the n terms of a GJ_FUSED_ALL_TERMS condition are, or those of one of its alternatives. */
+GJ_FN bool
+gj_fused_terms(const GjFusedPlan *plan, uint32_t first, uint32_t n, const int64_t *constants,
+			   const GjColumn *columns, const uint32_t *rowids, uint32_t stride, uint32_t *status)
+{
+	bool		all = true;
+
+	for (uint32_t t = first; t < first + n; t++)
 	{
 		const GjFusedExpr *term = &plan->terms[t];
-		int64_t		value;
 
-		if (term->form == GJ_FUSED_ANSWER)
-		{
-			if (!gj_fused_answer(term, columns, rowids, stride))
-				return false;
-			continue;
-		}
-		if (gj_fused_value(term, constants, columns, rowids, stride, &value, status))
-			return false;
-		if (term->form == GJ_FUSED_RANGE ? value < term->constant || value > term->high : !value)
-			return false;
+		if (term->form != GJ_FUSED_OR)
+			all = all && gj_fused_term(term, constants, columns, rowids, stride, status);
+		else if (all)
+			return true;
+		else
+			all = true;
 	}
-	return true;
+	return all;
+}
+
+/* The value of a GJ_FUSED_PRODUCTS or GJ_FUSED_CASE expression; true: NULL. */
+GJ_FN bool
+gj_fused_argument(const GjFusedPlan *plan, const GjFusedExpr *e, const int64_t *constants,
+				  const GjColumn *columns, const uint32_t *rowids, uint32_t stride,
+				  int64_t *value, uint32_t *status)
+{
+	if (e->form == GJ_FUSED_CASE &&
+		!gj_fused_terms(plan, e->slot_a, e->slot_b, constants, columns, rowids, stride, status))
+	{
+		*value = 0;
+		return e->op == GJ_OP_ONLY_IF;
+	}
+	return gj_fused_products(&plan->factors[e->expr], e->arg, columns, rowids, stride, value,
+							 status);
 }
 
 /* ---- joins */

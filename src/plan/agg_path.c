@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include "access/table.h"
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
@@ -18,10 +19,13 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/tlist.h"
+#include "parser/parsetree.h"
 #include "utils/fmgroids.h"
+#include "utils/rel.h"
 #include "utils/selfuncs.h"
 
 #include "client/client.h"
+#include "compat.h"
 #include "guc.h"
 #include "plan/device_expr.h"
 #include "plan/join_path.h"
@@ -218,6 +222,55 @@ display_scale(GjBuilder *builder, Expr *node)
 	return NULL;
 }
 
+/* True if the column is one of a table, has no NULLs, and no outer join adds any. */
+static bool
+column_has_value(PlannerInfo *root, const Var *var)
+{
+	RangeTblEntry *rte = planner_rt_fetch(var->varno, root);
+	Relation	rel;
+	bool		result;
+	ListCell   *lc;
+
+	/* an anti join may have been an outer one */
+	foreach(lc, root->join_info_list)
+		if (lfirst_node(SpecialJoinInfo, lc)->jointype != JOIN_SEMI)
+			return false;
+	if (rte->rtekind != RTE_RELATION || var->varlevelsup != 0 || var->varattno <= 0)
+		return false;
+	rel = table_open(rte->relid, NoLock);
+	result = gj_is_not_null(RelationGetDescr(rel), var->varattno - 1);
+	table_close(rel, NoLock);
+	return result;
+}
+
+/* True if an expression is known to have a value for every row. */
+static bool
+has_value(PlannerInfo *root, Node *node)
+{
+	const OpExpr *op = (OpExpr *) node;
+	const CaseExpr *from = (CaseExpr *) node;
+	ListCell   *lc;
+
+	switch (nodeTag(node))
+	{
+		case T_Const:
+			return !((Const *) node)->constisnull;
+		case T_Var:
+			return column_has_value(root, (Var *) node);
+		case T_OpExpr:
+			return (op->opfuncid == F_NUMERIC_ADD || op->opfuncid == F_NUMERIC_SUB ||
+					op->opfuncid == F_NUMERIC_MUL) &&
+				has_value(root, linitial(op->args)) && has_value(root, lsecond(op->args));
+		case T_CaseExpr:
+			foreach(lc, from->args)
+				if (!has_value(root, (Node *) lfirst_node(CaseWhen, lc)->result))
+					return false;
+			return from->defresult != NULL && has_value(root, (Node *) from->defresult);
+		default:
+			return false;
+	}
+}
+
 /* Compiles the display scale of `arg` where it is not NULL; -1 if that is not possible. */
 static int
 compile_display_scale(AggregateContext *cxt, Expr *arg, Expr *filter)
@@ -227,6 +280,8 @@ compile_display_scale(AggregateContext *cxt, Expr *arg, Expr *filter)
 
 	if (scale == NULL)
 		return -1;
+	if (has_value(cxt->root, (Node *) arg))
+		return compile_shared(cxt, scale, filter)->expr;
 	when = gj_make_when(gj_make_null_test(arg, IS_NOT_NULL), scale);
 	return compile_shared(cxt, gj_make_case(list_make1(when), NULL), filter)->expr;
 }

@@ -140,10 +140,13 @@ gj_compile_case(GjCompileContext *cxt, CaseExpr *node, int depth)
 			cxt->case_value = depth;
 			cxt->case_scale = arg_scale;
 		}
-		if (!gj_compile_under(cxt, when->expr, at + 2, at + 1, GJ_OP_IS_TRUE, false))
+		/* the first one is always evaluated */
+		if (lc == list_head(node->args) ? !gj_compile_node(cxt, when->expr, at + 2) :
+			!gj_compile_under(cxt, when->expr, at + 2, at + 1, GJ_OP_IS_TRUE, false))
 			return false;
 		gj_emit_unary(cxt, GJ_OP_IS_TRUE, at + 2);
-		gj_emit(cxt, (GjInstr) {.op = GJ_OP_AND, .dst = at + 2, .a = at + 2, .b = at + 1});
+		if (lc != list_head(node->args))
+			gj_emit(cxt, (GjInstr) {.op = GJ_OP_AND, .dst = at + 2, .a = at + 2, .b = at + 1});
 		/* CaseTestExprs in a result belong to a CASE further out */
 		cxt->case_value = outer.case_value;
 		cxt->case_scale = outer.case_scale;

@@ -577,7 +577,6 @@ gj_eval_more(const GjCode *code, uint32_t pc, const GjView *view, uint32_t base,
 		GJ_UNARY(GJ_OP_TIMESTAMP_TO_DATE, gj_timestamp_to_date(x))
 		GJ_CHECKED(GJ_OP_ADD_INTERVAL, null ? GJ_SET(0) :
 				   gj_add_interval(x, code->constants + arg, &r))
-		GJ_CHECKED(GJ_OP_EXTRACT_DATE, gj_extract_date(x, arg, &r))
 		GJ_CHECKED(GJ_OP_EXTRACT_TIMESTAMP, gj_extract_timestamp(x, arg, &r))
 		GJ_CHECKED(GJ_OP_TRUNC_TIMESTAMP, gj_trunc_timestamp(x, arg, &r))
 		default:

@@ -13,6 +13,7 @@
 #include "wire/program.h"
 #include "arith.h"
 #include "compare.h"
+#include "datetime.h"
 
 #define GJ_F(value) gj_bits_to_double(value)
 
@@ -48,6 +49,7 @@ gj_pack_i(int64_t x, int64_t y)
 	INTEGER(GJ_OP_GE_F, GJ_SET(!gj_lt_f(GJ_F(x), GJ_F(y)))) \
 	INTEGER(GJ_OP_DIV_I, gj_div_i(x, y, arg, &r)) \
 	INTEGER(GJ_OP_MOD_I, gj_mod_i(x, y, &r)) \
+	INTEGER(GJ_OP_EXTRACT_DATE, gj_extract_date(x, arg, &r)) \
 	FLOAT(GJ_OP_ADD_F, gj_add_f(GJ_F(x), GJ_F(y), &r)) \
 	FLOAT(GJ_OP_SUB_F, gj_sub_f(GJ_F(x), GJ_F(y), &r)) \
 	FLOAT(GJ_OP_MUL_F, gj_mul_f(GJ_F(x), GJ_F(y), &r))
