@@ -12,6 +12,7 @@
 
 #include "access/table.h"
 #include "catalog/pg_aggregate.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -235,7 +236,9 @@ column_has_value(PlannerInfo *root, const Var *var)
 	foreach(lc, root->join_info_list)
 		if (lfirst_node(SpecialJoinInfo, lc)->jointype != JOIN_SEMI)
 			return false;
-	if (rte->rtekind != RTE_RELATION || var->varlevelsup != 0 || var->varattno <= 0)
+	/* nobody sees to what foreign tables promise */
+	if (rte->rtekind != RTE_RELATION || rte->relkind == RELKIND_FOREIGN_TABLE ||
+		var->varlevelsup != 0 || var->varattno <= 0)
 		return false;
 	rel = table_open(rte->relid, NoLock);
 	result = gj_is_not_null(RelationGetDescr(rel), var->varattno - 1);

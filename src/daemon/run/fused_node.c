@@ -79,8 +79,8 @@ is_one_product(const GjNode *node)
 static bool
 is_factor(const GjNode *node, bool column)
 {
-	return node->nfactors == 1 && node->factor[0].op == GJ_OP_LOAD &&
-		(node->factor[0].column >= 0) == column;
+	return node->kind != GJ_NODE_CASE && node->nfactors == 1 &&
+		node->factor[0].op == GJ_OP_LOAD && (node->factor[0].column >= 0) == column;
 }
 
 /* A column plus or minus a constant, which is one factor; false: it is something else. */
@@ -115,7 +115,7 @@ add_factors(uint16_t op, const GjNode *a, const GjNode *b, GjNode *node)
 	uint32_t	n = a->nfactors + b->nfactors;
 
 	if ((op != GJ_OP_ADD_I && op != GJ_OP_SUB_I && op != GJ_OP_MUL_I) || a->nfactors == 0 ||
-		!is_one_product(b))
+		!is_one_product(b) || a->kind == GJ_NODE_CASE || b->kind == GJ_NODE_CASE)
 		return;
 	/* a * (b * c) may overflow where (a * b) * c does not */
 	if (op == GJ_OP_MUL_I && (b->nfactors > 1 || !is_one_product(a)))
@@ -310,7 +310,8 @@ in_node(const GjInstr *instr, const GjNode *a, GjNode *node)
 static void
 hash_node(const GjInstr *instr, const GjNode *a, GjNode *node)
 {
-	if (a->kind != GJ_NODE_TEXT || a->nterms > 0 || a->term[0].a < 0)
+	if (a->kind != GJ_NODE_TEXT || a->nterms > 0 || a->term[0].a < 0 ||
+		(a->term[0].arg & GJ_BYTES_TRIMMED))
 		return;
 	node->kind = GJ_NODE_HASH;
 	node->term[0] = a->term[0];
