@@ -187,7 +187,7 @@ SELECT gj_device(format('SELECT %s FROM sale s %s', x, y)) FROM unnest(ARRAY[
 	'sum(CASE WHEN n > 3 THEN price * (1 - off) ELSE 0 END), sum(CASE WHEN n > 3 THEN price * (1 - off) END), count(CASE WHEN price > 100 THEN n END)',
 	'sum(CASE WHEN n > 3 AND s.k < 5 OR g = 6 THEN big * g ELSE 0 END), max(CASE WHEN price < 9 OR price > 100 THEN -n END), min(CASE WHEN d IS NULL THEN 5 ELSE 0 END)',
 	'sum(CASE WHEN big < 2000000 THEN big * big * big ELSE 0 END), sum(CASE WHEN (price > 100) IS TRUE THEN 1 ELSE 0 END), sum(CASE WHEN n > 3 THEN price ELSE 7 END)',
-	'sum(CASE WHEN big > 2000000 THEN big * big * big ELSE 0 END)', 'sum(2 * CASE WHEN n > 3 THEN n ELSE 0 END), sum(CASE WHEN n > 3 THEN 1 ELSE 0 END * 1.5 - price), sum(CASE WHEN n > 3 THEN price END + 1)',
+	'sum(CASE WHEN big > 2000000 THEN big * big * big ELSE 0 END)', 'sum(2 * CASE WHEN n > 3 THEN n ELSE 0 END), sum(CASE WHEN n > 3 THEN 1 ELSE 0 END * 1.5 - price), sum(CASE WHEN n > 3 THEN price END + 1), min(CASE WHEN n > 3 THEN n END)',
 	'sum(CASE g WHEN 3 THEN s.k ELSE 0 END), sum(CASE WHEN g = 3 THEN n WHEN g = 4 THEN price END)',
 	'sum(CASE WHEN g = 3 THEN CASE WHEN n > 3 THEN price ELSE 0 END ELSE 0 END), sum(extract(year FROM d) * g), max(extract(doy FROM d))',
 	'sum(CASE WHEN s.c = ''kind 3'' OR s.c = ''kind 4'' THEN n ELSE 0 END), count(CASE WHEN s.c NOT IN (''kind 1'', ''kind 2'') THEN price END), sum(n) FILTER (WHERE s.t NOT LIKE ''%1_'' AND s.c <> ''kind 5'')'])

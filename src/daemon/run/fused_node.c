@@ -194,11 +194,15 @@ if_node(const GjNode *condition, const GjNode *value, const GjNode *otherwise, G
 	if (otherwise->kind == GJ_NODE_NULL)
 		only_if_node(value, condition, node);
 	else if (condition->kind == GJ_NODE_UNTRUTH && otherwise->kind == GJ_NODE_ONLY_IF &&
-			 same_terms(condition, otherwise) && value->kind == GJ_NODE_CONSTANT &&
-			 value->term[0].constant == 0)
+			 same_terms(condition, otherwise))
 	{
+		bool		zero = value->kind == GJ_NODE_CONSTANT && value->term[0].constant == 0;
+
+		if (!zero && value->kind != GJ_NODE_NULL)
+			return;
 		*node = *otherwise;
-		node->kind = GJ_NODE_CASE;
+		if (zero)
+			node->kind = GJ_NODE_CASE;
 	}
 }
 
