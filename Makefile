@@ -84,7 +84,8 @@ GENCODE = $(foreach a,80 86 89 90 100 120,-gencode arch=compute_$(a),code=sm_$(a
 endif
 NVCCFLAGS = -Isrc -std=c++17 -O3 -lineinfo -fmad=false $(if $(filter yes,$(WERROR)),-Werror all-warnings) \
 	-Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-Wno-sign-compare $(GENCODE)
-CUDA_OBJS = $(patsubst cuda/%.cu,build/cuda/%.o,$(sort $(wildcard cuda/*.cu)))
+# what takes longest begins
+CUDA_OBJS = build/cuda/fused.o $(filter-out build/cuda/fused.o,$(patsubst cuda/%.cu,build/cuda/%.o,$(sort $(wildcard cuda/*.cu))))
 KERNEL_TEST_OBJS = $(patsubst cuda/test/%.cu,build/cuda/test/%.o,$(sort $(wildcard cuda/test/*.cu)))
 DAEMON_CFLAGS += -DGJ_WITH_CUDA
 DAEMON_LIBS += -L$(CUDA_HOME)/lib64 -L$(CUDA_HOME)/targets/x86_64-linux/lib -lcudart_static -ldl -lrt
@@ -102,7 +103,7 @@ build/flags: FORCE
 $(DAEMON_OBJS) $(CUDA_OBJS) $(KERNEL_TEST_OBJS): build/flags
 FORCE:
 
-build/$(DAEMON): $(DAEMON_OBJS) $(CUDA_OBJS)
+build/$(DAEMON): $(CUDA_OBJS) $(DAEMON_OBJS)
 	$(LINK) -o $@ $^ $(DAEMON_LIBS)
 
 build/%.o: src/%.c

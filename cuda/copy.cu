@@ -133,7 +133,7 @@ have_met(const GjDevice *device, const GjDevice *other)
 static GjStatus
 stage_peer(GjQueue *queue, const GjDevice *other, const void *from, size_t nbytes)
 {
-	GJ_CUDA(queue, cudaSetDevice(other->ordinal));
+	GJ_CUDA(queue, gj_set_device(other->ordinal));
 	GJ_CUDA(queue, cudaMemcpy(queue->staging, from, nbytes, cudaMemcpyDeviceToHost));
 	return GJ_OK;
 }
@@ -260,7 +260,7 @@ next_peer(uint64_t *bits)
 static GjStatus
 make_peer(GjQueue *queue, const GjDevice *other, GjPeer *peer)
 {
-	GJ_CUDA(queue, cudaSetDevice(other->ordinal));
+	GJ_CUDA(queue, gj_set_device(other->ordinal));
 	if (peer->done == NULL)
 		GJ_CUDA(queue, cudaEventCreateWithFlags(&peer->done, cudaEventDisableTiming));
 	GJ_CUDA(queue, cudaStreamCreateWithFlags(&peer->stream, cudaStreamNonBlocking));
@@ -441,7 +441,7 @@ gj_is_idle(const GjQueue *queue)
 void
 gj_load_wait(GjQueue *queue)
 {
-	cudaSetDevice(queue->device->ordinal);
+	gj_set_device(queue->device->ordinal);
 	/* what went wrong there is found when the queue is closed */
 	(void) gj_await_loads(queue);
 	cudaGetLastError();

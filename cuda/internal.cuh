@@ -59,6 +59,10 @@ typedef struct GjPeer
 	cudaEvent_t done;
 } GjPeer;
 
+#define GJ_SMALL_LEAST ((size_t) 256)
+#define GJ_SMALL_CLASSES 12 /* up to 512 kB */
+#define GJ_SMALL_BLOCKS 16  /* of a class: 16 MB in all */
+
 /* What CUDA made for a queue, and another one can use: that takes longer than a small query. */
 typedef struct GjKit
 {
@@ -69,6 +73,10 @@ typedef struct GjKit
 	uint32_t nevents;
 	cudaEvent_t mark[2 * GJ_MAX_MARKS + 1]; /* all that a queue may have, and one between */
 	uint32_t nmarks;
+	/* free blocks of GJ_SMALL_LEAST << class bytes, for what is queued on `stream` behind their use
+	 */
+	void *small[GJ_SMALL_CLASSES][GJ_SMALL_BLOCKS];
+	uint32_t nsmall[GJ_SMALL_CLASSES];
 	struct GjKit *next; /* in the device's list, while no queue has it */
 } GjKit;
 
@@ -115,6 +123,7 @@ struct GjDevice
 		fused_sample; /* fused: from so many rows on a sample tells what comes through each step, */
 	double fused_cut; /* and where no more than this share does the rest is another kernel's */
 	GjDeviceInfo info;
+	bool keeps_small;        /* kits keep small blocks; off: tools see each allocation */
 	pthread_mutex_t lock;    /* guards the lists below */
 	GjKit *kits;             /* that no queue has */
 	GjPinnedResults *pinned; /* blocks that no queue has */
@@ -222,6 +231,8 @@ GjStatus gj_cuda_explain(cudaError_t error, const char *call, const char *file, 
 /* ---- device.cu */
 
 void gj_set_text(GjErrorText *why, const char *text);
+/* Selects a GPU, by CUDA's ordinal, for the calling thread: nothing else may do that. */
+cudaError_t gj_set_device(int ordinal);
 
 /* ---- queue.cu: see GjQueueOps for those that are not told of here */
 
@@ -231,7 +242,7 @@ GjStatus gj_set_columns(GjQueue *queue, const GjColumn *columns, uint32_t n,
 						const GjColumn **device_columns);
 
 /* A kit that no queue and no list has. */
-void gj_destroy_kit(GjKit *kit);
+void gj_destroy_kit(GjDevice *device, GjKit *kit);
 
 /* Every operator starts with it: selects the GPU, returns the error that the queue keeps. */
 GjStatus gj_enter(GjQueue *queue);

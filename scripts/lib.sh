@@ -111,18 +111,25 @@ build_and_install() {
 # Makes the unprivileged user, if this is root.
 make_user() { [ "$(id -u)" != 0 ] || id "$user" >/dev/null 2>&1 || useradd --create-home "$user"; }
 
-# server_copy NAME FLAG...: the server's programs in $work/NAME with a gpujoind of their own, built with make's FLAGs from
-# $work/NAME/source.  PostgreSQL finds its library folder relative to its program, so the copy finds its own gpujoind.
+# server_copy NAME FLAG...: server_with of a gpujoind that is built with make's FLAGs, from $work/NAME/source.
 server_copy() {
-	local root=$work/$1 share file; shift
+	local name=$1 source=$work/$1/source; shift
 	daemon=$(basename "$(ls -t "$libdir"/gpujoind-* | head -1)")
+	rm -rf "$work/$name"; mkdir -p "$source/cuda"
+	cp -r Makefile src "$source"
+	make -C "$source" -j"$jobs" PG_CONFIG="$pg_config" WITH_CUDA=no "$@" "build/$daemon" >"$work/copy.log" 2>&1 || { tail "$work/copy.log"; return 1; }
+	server_with "$name" "$source/build/$daemon"
+}
+
+# server_with NAME GPUJOIND: the server's programs in $work/NAME with a gpujoind of their own.  PostgreSQL finds its
+# library folder relative to its program, so the copy finds its own gpujoind.
+server_with() {
+	local root=$work/$1 share file
 	share=$("$pg_config" --sharedir)
-	rm -rf "$root"; mkdir -p "$root/source" "$root$bindir" "$root$(dirname "$share")"
-	cp -r Makefile src "$root/source"; mkdir "$root/source/cuda"
-	make -C "$root/source" -j"$jobs" PG_CONFIG="$pg_config" WITH_CUDA=no "$@" "build/$daemon" >"$work/copy.log" 2>&1 || { tail "$work/copy.log"; return 1; }
+	mkdir -p "$root$bindir" "$root$libdir" "$root$(dirname "$share")"
 	cp "$bindir"/{postgres,initdb,pg_ctl,psql} "$root$bindir/"
-	mkdir -p "$root$libdir"; for file in "$libdir"/*; do ln -sf "$file" "$root$libdir/"; done
+	for file in "$libdir"/*; do ln -sf "$file" "$root$libdir/"; done
 	ln -sf "$share" "$root$share"
-	rm -f "$root$libdir/$daemon"; cp "$root/source/build/$daemon" "$root$libdir/"
+	rm -f "$root$libdir/$daemon"; cp "$2" "$root$libdir/$daemon"
 	[ "$(id -u)" != 0 ] || chown -R "$user" "$root"
 }

@@ -198,6 +198,9 @@ static void
 test_family(const Device &device, const char *shape, const Sets &left, const Sets *right,
 			uint32_t width, uint8_t algorithm, uint32_t same = 1)
 {
+	if (too_many(left, right))
+		return;
+
 	const std::string where = std::string(shape) + ", width " + std::to_string(width) +
 							  ", algorithm " + std::to_string(algorithm) + ", of one id " +
 							  std::to_string(same);

@@ -4,6 +4,7 @@
  */
 #include <algorithm>
 
+#include "../internal.cuh"
 #include "test.cuh"
 
 /* Memory that outlives the queue that has made it. */
@@ -65,6 +66,43 @@ test_blocks(const Device &device, const Program &program)
 		for (uint32_t i = 0; i < 40; i++)
 			q.alloc(large + (size_t) i * (large / 8));
 	}
+}
+
+/* Small blocks stay with their stream, from queue to queue, and what lies in them does not. */
+static void
+test_small(const Device &device, const Program &program)
+{
+	const size_t sizes[] = {1, 256, 257, 5000, 512 * 1024, 512 * 1024 + 1};
+	std::vector<void *> first;
+
+	device.device->keeps_small = true;
+	for (int round = 0; round < 3; round++)
+	{
+		Queue q(device, program);
+
+		for (size_t i = 0; i < std::size(sizes); i++)
+		{
+			const Bytes data(sizes[i], (uint8_t) (round + i));
+			void *memory = q.upload(data);
+
+			check(q.download((uint8_t *) memory, data.size()) == data, "data", "small blocks");
+			q.ops->memory->free(q.queue, memory, sizes[i]);
+			if (round == 0)
+				first.push_back(memory);
+			else if (sizes[i] < 400 * 1024)
+				check(memory == first[i], "the same block", std::to_string(sizes[i]));
+		}
+		/* more than are kept, some freed with the queue */
+		for (uint32_t i = 0; i < 100; i++)
+		{
+			void *memory = q.alloc(100000 + i);
+
+			if (i % 3 == 0)
+				q.ops->memory->free(q.queue, memory, 100000 + i);
+		}
+	}
+	device.ops->tidy(device.device, true);
+	device.device->keeps_small = false;
 }
 
 /* Pieces of all lengths, at any address, some bytes apart. */
@@ -148,5 +186,7 @@ test_memory(const Device &device)
 		test_copy_many(device, program, random, n);
 	test_adopt(device, program);
 	test_blocks(device, program);
+	if (device.ops->kind == GJ_DEVICE_CUDA)
+		test_small(device, program);
 	group(device.ops->name, "memory");
 }

@@ -33,6 +33,14 @@ void group(const char *device, const char *name);
 /* Sizes that every operator is tried with. */
 extern std::vector<uint32_t> sizes;
 extern bool quick;
+/* No case is to have many more rows, or elements of sets. */
+extern uint32_t most;
+/* With such a limit there are few of what is tried in many ways. */
+inline bool
+under_tool(void)
+{
+	return most < UINT32_MAX;
+}
 
 /* ---- programs */
 
@@ -293,5 +301,7 @@ struct Family
 
 /* nsets sets of about `size` elements below `universe`, chosen with a power law of this skew. */
 Sets random_sets(Random &random, uint32_t nsets, uint32_t size, uint64_t universe, double skew);
+/* True if a case of these sets has many more elements than it is to have. */
+bool too_many(const Sets &left, const Sets *right);
 
 #endif /* GJ_CUDA_TEST_CUH */
