@@ -75,7 +75,11 @@ extern bool gj_share_classes(const GjJoinClauses *clauses);
  */
 extern void gj_add_implied(GjAttempt *a, GjJoinClauses *clauses, int s);
 
-/* Leaves one clause of each class that compares source s with what is joined: there, all members are equal. */
+/*
+ * Leaves one clause of each class that compares source s with what is joined, with the streamed source
+ * if one does: all members are equal there, and a step that reads no other build side may come before
+ * others.
+ */
 extern void gj_drop_repeated(const GjAttempt *a, GjJoinClauses *clauses, int s);
 
 /*

@@ -288,6 +288,24 @@ gj_add_implied(GjAttempt *a, GjJoinClauses *clauses, int s)
 	}
 }
 
+/* The first clause of a class that compares s with the streamed source, or else with any that is joined. */
+static int
+find_of_class(const GjAttempt *a, const GjJoinClauses *clauses, const EquivalenceClass *ec, int s)
+{
+	int			found = -1;
+
+	for (int i = 0; i < clauses->n; i++)
+	{
+		if (whole_class_of(clauses->array[i].rinfo) != ec || !gj_compares(a, &clauses->array[i], s, true))
+			continue;
+		if (clauses->array[i].sources == (1u << s | 1))
+			return i;
+		if (found < 0)
+			found = i;
+	}
+	return found;
+}
+
 void
 gj_drop_repeated(const GjAttempt *a, GjJoinClauses *clauses, int s)
 {
@@ -295,10 +313,8 @@ gj_drop_repeated(const GjAttempt *a, GjJoinClauses *clauses, int s)
 	{
 		EquivalenceClass *ec = whole_class_of(clauses->array[i].rinfo);
 
-		if (ec == NULL || !gj_compares(a, &clauses->array[i], s, true))
-			continue;
-		for (int j = i + 1; j < clauses->n; j++)
-			if (whole_class_of(clauses->array[j].rinfo) == ec && gj_compares(a, &clauses->array[j], s, true))
-				clauses->array[j].used = true;
+		if (ec != NULL && gj_compares(a, &clauses->array[i], s, true) &&
+			find_of_class(a, clauses, ec, s) != i)
+			clauses->array[i].used = true;
 	}
 }
