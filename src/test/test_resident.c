@@ -149,9 +149,10 @@ static GjFragment *
 find(Store *s, uint32_t number)
 {
 	const uint64_t lsns[1] = {77};
+	uint16_t	places[GJ_MAX_COLUMNS] = {0};
 	GjFound		found;
 
-	gj_resident_find(s->store, &s->wanted, &number, 1, lsns, 1000, &found);
+	gj_resident_find(s->store, &s->wanted, places, &number, 1, lsns, 1000, &found);
 	return found.fragment;
 }
 
@@ -219,6 +220,7 @@ test_resident_finding(void)
 	const uint32_t numbers[3] = {0, 1, 2};
 	const uint64_t lsns[2] = {77, 78};
 	const GjColumnKey other = {{9, 9}, 1, 0};
+	uint16_t	places[GJ_MAX_COLUMNS] = {0};
 	GjFound		found[3];
 	uint64_t	valid[GJ_FRAGMENT_WORDS];
 	uint64_t	page_lsns[GJ_FRAGMENT_BLOCKS];
@@ -227,7 +229,7 @@ test_resident_finding(void)
 	Store		s;
 
 	REQUIRE(open_store(&s, 16 * MB, 8 * MB) && load_unused(&s, 0) && load_unused(&s, 2));
-	gj_resident_find(s.store, &s.wanted, numbers, 3, lsns, 2, found);
+	gj_resident_find(s.store, &s.wanted, places, numbers, 3, lsns, 2, found);
 	REQUIRE(found[0].fragment && !found[1].fragment && found[2].fragment);
 	CHECK_EQUAL(found[0].known.flags, GJ_KNOWN_BITS);
 	CHECK_EQUAL(found[0].nvalid, NPAGES - 1);
@@ -237,6 +239,16 @@ test_resident_finding(void)
 	gj_resident_describe(s.store, &found[2], 78, valid, page_lsns);
 	CHECK_EQUAL(gj_pages_count(valid), NPAGES - 1);
 	CHECK_EQUAL(page_lsns[9], 1009);
+	/* wherever they were in the fragment before: where others are here, or none */
+	for (uint16_t place = 0; place < 4; place++)
+	{
+		places[0] = places[1] = place;
+		CHECK_EQUAL(gj_fragment_find(found[0].fragment, &keys[0], &types[0], &places[0]), 0);
+		CHECK_EQUAL(gj_fragment_find(found[0].fragment, &keys[1], &types[1], &places[1]), 1);
+		CHECK_EQUAL(places[0], 0);
+		CHECK_EQUAL(places[1], 1);
+		CHECK_EQUAL(gj_fragment_find(found[0].fragment, &other, &types[0], &places[0]), -1);
+	}
 	gj_resident_unpin(s.store, (GjPinned[]) {{.fragment = found[0].fragment}, {.fragment = found[2].fragment}}, 2);
 
 	CHECK_EQUAL(gj_resident_list(&s.entry, &list, &columns), 1);
@@ -984,11 +996,12 @@ time_of_look_up(uint32_t nfiles, double *list_us)
 		for (uint32_t k = 0; k < 1000; k++)
 		{
 			const Made	made = {k % (nfiles * 10), 0, 64, 100, part(f)};
+			uint16_t	places[GJ_MAX_COLUMNS] = {0};
 			GjFound		found;
 
 			EXPECT(gj_sides_of(&s.entry.memory, made.key) == 2);
 			EXPECT(has_side(&s, &made, false) == (made.key / 10 == nfiles - 1));
-			gj_resident_find(s.store, &s.wanted, &number, 1, &lsn, 1, &found);
+			gj_resident_find(s.store, &s.wanted, places, &number, 1, &lsn, 1, &found);
 			EXPECT(found.fragment == f);
 			gj_resident_unpin_one(s.store, found.fragment);
 		}

@@ -297,7 +297,7 @@ gj_program_can_be_true(const GjProgram *p, uint32_t condition, const GjBounds *c
 	const GjInstr *instrs = gj_program_array(p, GjInstr, instrs) + expr->first;
 	GjBounds	registers[GJ_MAX_REGISTERS];
 
-	for (uint32_t r = 0; r < GJ_MAX_REGISTERS; r++)
+	for (uint32_t r = 0; r < expr->nregisters; r++)
 		registers[r] = anything;
 	for (uint32_t i = 0; i < expr->ninstrs; i++)
 	{

@@ -109,7 +109,7 @@ gj_fused_fits(GjRun *run)
 	if (!fused)
 		return false;
 	run->fused = fused;
-	fused->columns = calloc((size_t) GJ_FUSED_PARTS * run->sources[0].ncolumns + 1,
+	fused->columns = malloc(((size_t) GJ_FUSED_PARTS * run->sources[0].ncolumns + 1) *
 							sizeof(GjColumn));
 	fused->off = !fused->columns || run->tuples.marks.flags || run->nsteps > GJ_FUSED_STEPS;
 	if (fused->off)

@@ -138,8 +138,10 @@ look_in_store(GjRun *run, uint32_t r, const GjAsk *ask, const uint64_t *map_lsns
 			  bool placed, GjFoundBatch *batch)
 {
 	GjRunResident *resident = &run->intake->resident[ask->source];
+	const GjWanted *wanted = &resident->tables[ask->table];
 	uint32_t	numbers[GJ_FIND];
 	GjFound		others[GJ_FIND];
+	uint16_t	places[GJ_MAX_COLUMNS];
 	uint32_t	n = 0;
 
 	if (!resident->store)
@@ -149,8 +151,8 @@ look_in_store(GjRun *run, uint32_t r, const GjAsk *ask, const uint64_t *map_lsns
 			numbers[n++] = first + i;
 	if (n == 0)
 		return;
-	gj_resident_find(resident->store, &resident->tables[ask->table], numbers, n, map_lsns,
-					 ask->per_map, others);
+	memset(places, 0, wanted->ncolumns * sizeof(uint16_t));
+	gj_resident_find(resident->store, wanted, places, numbers, n, map_lsns, ask->per_map, others);
 	for (uint32_t i = 0; i < n; i++)
 		take_better(batch, numbers[i] - first, resident, &others[i]);
 }
@@ -220,7 +222,8 @@ write_known(uint8_t *at, const GjAsk *ask, GjRunResident *owner, GjFound *found,
 static bool
 is_left_out(const GjFoundBatch *batch, uint32_t i, const GjAsk *ask, uint64_t map_lsn)
 {
-	return ask->loads_moved &&
+	/* most are not older: that needs no lock */
+	return ask->loads_moved && batch->found[i].known.map_lsn < map_lsn &&
 		gj_resident_is_to_be_loaded(batch->owner[i]->store, batch->found[i].fragment, map_lsn);
 }
 
@@ -232,8 +235,10 @@ write_answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map
 	const GjWanted *wanted = &runs[0]->intake->resident[ask->source].tables[ask->table];
 	GjAnswered	head = {0, ask->first};
 	uint8_t    *at = memory + sizeof(head);
+	uint16_t	places[GJ_MAX_COLUMNS];
 	bool		room = true;
 
+	memset(places, 0, wanted->ncolumns * sizeof(uint16_t));
 	while (head.next < ask->nfragments && room)
 	{
 		GjFoundBatch batch;
@@ -254,7 +259,8 @@ write_answer(GjRun **runs, uint32_t nruns, const GjAsk *ask, const uint64_t *map
 				continue;
 			}
 			if (!room || !remember_pinned(batch.owner[i], fragment, ask->table,
-										  gj_run_excludes(runs[0], ask->source, wanted, fragment)))
+										  gj_run_excludes(runs[0], ask->source, wanted, fragment,
+														  places)))
 			{
 				drop_found(&batch, i);
 				if (room)

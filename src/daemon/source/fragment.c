@@ -66,28 +66,16 @@ find_ranges(const GjFragment *fragment, const uint64_t *pages, GjRowRange *range
 	return merged + 1;
 }
 
-/* The column of a fragment that serves for column c of a source; there is one. */
+/* The number of the column of a fragment that serves for column c of a source; there is one. */
 static uint32_t
-find_column(const GjWanted *wanted, const GjFragment *fragment, uint32_t c)
+find_column(const GjWanted *wanted, const GjFragment *fragment, uint32_t c, uint16_t *places)
 {
-	uint32_t	i = 0;
-
-	while (!gj_column_serves(&fragment->columns[i], &wanted->keys[c], &wanted->types[c]))
-		i++;
-	return i;
-}
-
-/* Describes the columns of a source, in the order of the program, from a row on. */
-static void
-describe(const GjWanted *wanted, const GjFragment *fragment, uint64_t first, GjColumn *columns)
-{
-	for (uint32_t c = 0; c < wanted->ncolumns; c++)
-		columns[c] = gj_fragment_column(fragment, find_column(wanted, fragment, c), first);
+	return (uint32_t) gj_fragment_find(fragment, &wanted->keys[c], &wanted->types[c], &places[c]);
 }
 
 bool
 gj_run_excludes(const GjRun *run, uint32_t source, const GjWanted *wanted,
-				const GjFragment *fragment)
+				const GjFragment *fragment, uint16_t *places)
 {
 	int32_t		filter = gj_run_source_filter(run, source);
 	GjBounds	bounds[GJ_MAX_COLUMNS];
@@ -97,7 +85,7 @@ gj_run_excludes(const GjRun *run, uint32_t source, const GjWanted *wanted,
 	for (uint32_t c = 0; c < wanted->ncolumns; c++)
 	{
 		const GjFragmentColumn *column =
-			&fragment->columns[find_column(wanted, fragment, c)];
+			&fragment->columns[find_column(wanted, fragment, c, places)];
 
 		bounds[c] = (GjBounds) {column->low, column->high, column->nulls.memory != NULL};
 	}
@@ -120,19 +108,24 @@ count_fragments(GjRun *run, uint32_t source, const GjPinned *used, uint32_t n)
 		}
 }
 
-/* Describes the rows of pages (NULL: all) of a fragment; rows->ranges: room for them. */
+/*
+ * Describes the rows of pages (NULL: all) of a fragment, and the columns of its source, in the order
+ * of the program.  rows->ranges: room for them.  places: as for gj_fragment_find.
+ */
 static void
-describe_rows(GjRun *run, const GjPinned *used, const uint64_t *pages, GjRows *rows,
-			  GjColumn *columns)
+describe_rows(GjRun *run, const GjPinned *used, const uint64_t *pages, uint16_t *places,
+			  GjRows *rows, GjColumn *columns)
 {
 	const GjFragment *fragment = used->fragment;
+	const GjWanted *wanted = &run->intake->resident[rows->source].tables[used->table];
 
 	rows->columns = columns;
 	rows->nranges = find_ranges(fragment, pages, rows->ranges);
 	rows->heap = fragment->heap.memory;
 	rows->heap_used = fragment->heap_used;
 	rows->stay = true;
-	describe(&run->intake->resident[rows->source].tables[used->table], fragment, 0, columns);
+	for (uint32_t c = 0; c < wanted->ncolumns; c++)
+		columns[c] = gj_fragment_column(fragment, find_column(wanted, fragment, c, places), 0);
 	run->stats.source[rows->source].rows_in += gj_count_ranges(rows->ranges, rows->nranges);
 }
 
@@ -149,6 +142,7 @@ gj_run_append_use(GjRun *run, uint32_t source, const GjPinned *use)
 {
 	GjRows		rows = {.source = source};
 	GjColumn	columns[GJ_MAX_COLUMNS];
+	uint16_t	places[GJ_MAX_COLUMNS] = {0};
 	GjRowRange *ranges;
 	GjStatus	status;
 
@@ -157,7 +151,7 @@ gj_run_append_use(GjRun *run, uint32_t source, const GjPinned *use)
 	ranges = rows.ranges = malloc(GJ_FRAGMENT_BLOCKS * sizeof(GjRowRange));
 	if (!ranges)
 		return GJ_OUT_OF_HOST_MEMORY;
-	describe_rows(run, use, use->pages, &rows, columns);
+	describe_rows(run, use, use->pages, places, &rows, columns);
 	status = gj_source_rows(run, &rows);
 	free(ranges);
 	return status;
@@ -241,6 +235,7 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 {
 	GjRunResident *resident = &run->intake->resident[source];
 	uint32_t	first = resident->nheld;
+	uint16_t	places[GJ_MAX_COLUMNS] = {0};
 	GjTogether *together;
 	GjStatus	status = GJ_OK;
 
@@ -258,7 +253,7 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 		if (used->excluded)
 			continue;
 		rows = gj_together_next(together, &columns);
-		describe_rows(run, used, uses[i].pages, rows, columns);
+		describe_rows(run, used, uses[i].pages, places, rows, columns);
 		status = gj_together_add(together);
 		run->arrival.rows_ahead -= used->fragment->nrows;
 	}
@@ -352,13 +347,14 @@ bring_part(GjRun *run, uint32_t source, const GjPinned *used, GjRowRange *ranges
 {
 	GjRows		rows = {.source = source,.ranges = ranges};
 	GjColumn	columns[GJ_MAX_COLUMNS];
+	uint16_t	places[GJ_MAX_COLUMNS] = {0};
 	GjRelation	brought;
 	GjStatus	status;
 
 	if (!gj_relation_init(&brought, run->types + run->sources[source].first_column,
 						  run->sources[source].ncolumns, 0))
 		return GJ_OUT_OF_HOST_MEMORY;
-	describe_rows(run, used, used->pages, &rows, columns);
+	describe_rows(run, used, used->pages, places, &rows, columns);
 	run->work.peer = used->fragment->entry->device;
 	status = gj_append_rows(run, &brought, &rows);
 	run->work.peer = NULL;

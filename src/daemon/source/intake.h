@@ -236,9 +236,12 @@ extern GjStatus gj_run_arrived(GjRun *run);
 extern void gj_run_stop_keeping(GjRunResident *resident);
 
 /* source/fragment.c */
-/* True if no row of a fragment of a table that was asked about passes the filter of the source. */
+/*
+ * True if no row of a fragment of a table that was asked about passes the filter of the source.
+ * places: as for gj_fragment_find.
+ */
 extern bool gj_run_excludes(const GjRun *run, uint32_t source, const GjWanted *wanted,
-							const GjFragment *fragment);
+							const GjFragment *fragment, uint16_t *places);
 /* Appends the rows of pages of a fragment to the relation of a build source. */
 extern GjStatus gj_run_append_use(GjRun *run, uint32_t source, const GjPinned *use);
 /* The same of those that several runs use, wherever they lie.  Waits. */

@@ -243,22 +243,12 @@ gj_resident_reserve(GjResident *store, uint64_t nbytes, uint64_t clock)
 
 /* ---- finding */
 
-/* The number of a column that has what is wanted, or -1. */
-static int
-find_column(const GjFragment *fragment, const GjColumnKey *key, const GjColumnType *type)
-{
-	for (uint32_t c = 0; c < fragment->ncolumns; c++)
-		if (gj_column_serves(&fragment->columns[c], key, type))
-			return (int) c;
-	return -1;
-}
-
 /* All columns are there. */
 static bool
-covers(const GjFragment *fragment, const GjWanted *wanted)
+covers(const GjFragment *fragment, const GjWanted *wanted, uint16_t *places)
 {
 	for (uint32_t c = 0; c < wanted->ncolumns; c++)
-		if (find_column(fragment, &wanted->keys[c], &wanted->types[c]) < 0)
+		if (gj_fragment_find(fragment, &wanted->keys[c], &wanted->types[c], &places[c]) < 0)
 			return false;
 	return true;
 }
@@ -285,19 +275,26 @@ describe(GjFound *found, uint64_t map_lsn)
 	};
 }
 
-/* What gj_resident_find reads of a fragment that has no more columns than are wanted. */
 static void
-prefetch(const GjFragment *fragment, uint32_t ncolumns)
+prefetch(const void *from, size_t nbytes)
 {
-	const char *end = (const char *) &fragment->columns[ncolumns];
+	for (size_t at = 0; at < nbytes; at += GJ_CACHE_LINE)
+		__builtin_prefetch((const char *) from + at);
+}
 
-	for (const char *line = (const char *) fragment; line < end; line += GJ_CACHE_LINE)
-		__builtin_prefetch(line);
+/* What gj_resident_find, and who describes the columns then, reads of a fragment. */
+static void
+prefetch_fragment(const GjFragment *fragment, uint32_t ncolumns, const uint16_t *places)
+{
+	prefetch(fragment, offsetof(GjFragment, columns));
+	for (uint32_t c = 0; c < ncolumns; c++)
+		prefetch(&fragment->columns[places[c]], sizeof(GjFragmentColumn));
 }
 
 void
-gj_resident_find(GjResident *store, const GjWanted *wanted, const uint32_t *numbers, uint32_t n,
-				 const uint64_t *map_lsns, uint32_t per_map, GjFound *found)
+gj_resident_find(GjResident *store, const GjWanted *wanted, uint16_t *places,
+				 const uint32_t *numbers, uint32_t n, const uint64_t *map_lsns, uint32_t per_map,
+				 GjFound *found)
 {
 	pthread_mutex_lock(&store->memory->lock);
 	/* they lie anywhere: all are fetched at once, not one after the other */
@@ -305,12 +302,12 @@ gj_resident_find(GjResident *store, const GjWanted *wanted, const uint32_t *numb
 		found[i].fragment = *bucket_of(store, &wanted->relation, numbers[i]);
 	for (uint32_t i = 0; i < n; i++)
 		if (found[i].fragment)
-			prefetch(found[i].fragment, wanted->ncolumns);
+			prefetch_fragment(found[i].fragment, wanted->ncolumns, places);
 	for (uint32_t i = 0; i < n; i++)
 	{
 		GjFragment *f = found[i].fragment;
 
-		while (f && !(same_place(f, &wanted->relation, numbers[i]) && covers(f, wanted)))
+		while (f && !(same_place(f, &wanted->relation, numbers[i]) && covers(f, wanted, places)))
 			f = f->next;
 		found[i].fragment = f;
 		if (!f)
@@ -465,8 +462,10 @@ gj_resident_give_back(GjDeviceMemory *memory, GjPinned *used, const GjUse *uses,
 static bool
 supersedes(const GjFragment *fragment, const GjFragment *old)
 {
+	uint16_t	place = 0;
+
 	for (uint32_t c = 0; c < old->ncolumns; c++)
-		if (find_column(fragment, &old->columns[c].key, &old->columns[c].type) < 0)
+		if (gj_fragment_find(fragment, &old->columns[c].key, &old->columns[c].type, &place) < 0)
 			return false;
 	return true;
 }

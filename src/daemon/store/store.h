@@ -127,6 +127,26 @@ gj_column_serves(const GjFragmentColumn *column, const GjColumnKey *key, const G
 		column->type.kind == type->kind && column->type.width == type->width;
 }
 
+/*
+ * The number of a fragment's column that has the values that are wanted, or -1.  *place, 0 at first:
+ * where it was in the fragment before, for there it mostly is in the next one.
+ */
+static inline int
+gj_fragment_find(const GjFragment *fragment, const GjColumnKey *key, const GjColumnType *type,
+				 uint16_t *place)
+{
+	if (*place < fragment->ncolumns && gj_column_serves(&fragment->columns[*place], key, type))
+		return *place;
+	for (uint32_t c = 0; c < fragment->ncolumns; c++)
+	{
+		if (!gj_column_serves(&fragment->columns[c], key, type))
+			continue;
+		*place = (uint16_t) c;
+		return (int) c;
+	}
+	return -1;
+}
+
 /* A fragment that a run has pinned. */
 typedef struct GjPinned
 {
@@ -237,12 +257,13 @@ extern GjResident *gj_resident_store(GjDeviceEntry *entry, uint64_t cache_size);
 extern uint64_t gj_resident_clock(GjResident *store);
 
 /*
- * Looks for the fragments of n numbers, to found[n].  map_lsns are those of the pages of the
- * visibility map, per_map fragments each, from fragment 0 on.
+ * Looks for the fragments of n numbers, to found[n].  places[ncolumns]: as for gj_fragment_find.  map_lsns
+ * are
+ * those of the pages of the visibility map, per_map fragments each, from fragment 0 on.
  */
-extern void gj_resident_find(GjResident *store, const GjWanted *wanted, const uint32_t *numbers,
-							 uint32_t n, const uint64_t *map_lsns, uint32_t per_map,
-							 GjFound *found);
+extern void gj_resident_find(GjResident *store, const GjWanted *wanted, uint16_t *places,
+							 const uint32_t *numbers, uint32_t n, const uint64_t *map_lsns,
+							 uint32_t per_map, GjFound *found);
 
 /*
  * What a backend must know of a fragment that was found, as it is now, beside its id: copies
