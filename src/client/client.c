@@ -2,13 +2,14 @@
  * client.c
  *	  One run of one program: submit, load, wait for events, read batches.
  *
- * A GjClient is in the caller's memory context.  All that must be given back (socket,
- * rings, the file of gpujoin.save_program) belongs to the context of its connection,
- * a child of the caller's, which goes first.
+ * A GjClient is in the caller's memory context.  Socket and rings, which must be given back,
+ * belong to the context of its connection, a child of the caller's.  A connection whose run was
+ * done is kept for the next one.
  */
 #include "postgres.h"
 
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "access/xact.h"
@@ -21,6 +22,7 @@
 
 #include "client/connection.h"
 #include "client/device_info.h"
+#include "client/kept.h"
 #include "client/ring.h"
 #include "client/save.h"
 #include "guc.h"
@@ -31,28 +33,27 @@
 struct GjClient
 {
 	GjConnection *connection;	/* NULL: closed */
-	MemoryContextCallback closer;
-	GjRing		load;
-	GjRing		output;
-	GjSaver		saver;
+	GjSaver    *saver;
 	uint64		free_slots;		/* of the load ring, a bit each */
 	uint32		output_capacity;	/* rows of a batch; 0: it is not rows */
 	GjRunToken	token;
 	bool		attached;		/* another process has submitted the run */
+	bool		is_stage;		/* gpujoind has the result until it is told that it may go */
 	bool		done;
 	GjRunStats	stats;			/* when done */
 };
 
-/* Give back all that the run holds, but for the connection itself. */
-static void
-client_closer(void *arg)
+/* What connect_for_run() tries until the deadline. */
+static GjConnection *
+connect_within(int timeout, GjSendFirst send, void *arg, GjMsgWelcome *welcome, GjFailure *failure)
 {
-	GjClient   *client = (GjClient *) arg;
+	GjConnection *connection = gj_kept_take(gj_device_kind());
 
-	client->connection = NULL;
-	gj_ring_unmap(&client->load);
-	gj_ring_unmap(&client->output);
-	gj_save_close(&client->saver);
+	if (connection != NULL)
+		connection = gj_connection_again(connection, send, arg, welcome, failure);
+	if (connection != NULL || failure->timeout)
+		return connection;
+	return gj_connection_open_within(timeout, send, arg, welcome, failure);
 }
 
 /* Connect for a run.  A gpujoind that was there before may be restarting. */
@@ -67,8 +68,9 @@ connect_for_run(const GjProgram *program, GjSendFirst send, void *arg, GjFailure
 		gj_fail(failure, GJ_INJECTED, "%s", "");
 		return NULL;
 	}
-	connection = gj_connection_open_within(gj_device_known() ? GJ_RESTART_TIMEOUT : 0,
-										   send, arg, &welcome, failure);
+	failure->timeout = false;
+	connection = connect_within(gj_device_known() ? GJ_RESTART_TIMEOUT : 0, send, arg, &welcome,
+								failure);
 	if (connection == NULL)
 	{
 		if (failure->reason == GJ_NO_DAEMON)
@@ -85,22 +87,26 @@ connect_for_run(const GjProgram *program, GjSendFirst send, void *arg, GjFailure
 	return connection;
 }
 
-/* Map the rings that came with the answer, and close their descriptors. */
+/* Map the rings that came with the answer, unless those of the run before are to be used. */
 static bool
 map_rings(GjClient *client, const GjMsgReady *ready, const int fds[2], GjFailure *failure)
 {
-	if (fds[0] < 0 || (fds[1] < 0 && !client->attached))
+	GjConnection *connection = client->connection;
+
+	client->token = ready->token;
+	if (connection->output.base != NULL && fds[0] < 0)
+		return true;
+	if (connection->output.base != NULL)
+		gj_fail(failure, GJ_DEVICE_LOST, "rings for a connection that has some");
+	else if (fds[0] < 0 || (fds[1] < 0 && !client->attached))
 		gj_fail(failure, GJ_OUT_OF_HOST_MEMORY, "the descriptors of the rings did not arrive");
 	else if (ready->load_slot_size != GJ_LOAD_SLOT_SIZE || ready->output_slot_size != GJ_OUTPUT_SLOT_SIZE)
 		gj_fail(failure, GJ_ABI_MISMATCH, "slots of %u and %u bytes, not %u and %u",
 				ready->load_slot_size, ready->output_slot_size, GJ_LOAD_SLOT_SIZE, GJ_OUTPUT_SLOT_SIZE);
 	else
-	{
-		client->token = ready->token;
-		return gj_ring_map(&client->load, fds[0], ready->load_slots, ready->load_slot_size, true, failure) &&
+		return gj_ring_map(&connection->load, fds[0], ready->load_slots, ready->load_slot_size, true, failure) &&
 			(client->attached ||
-			 gj_ring_map(&client->output, fds[1], ready->output_slots, ready->output_slot_size, false, failure));
-	}
+			 gj_ring_map(&connection->output, fds[1], ready->output_slots, ready->output_slot_size, false, failure));
 	return false;
 }
 
@@ -161,8 +167,8 @@ wait_until_ready(GjClient *client, GjFailure *failure)
 			return false;
 		}
 	}
-	client->free_slots = client->load.nslots == 64 ? ~UINT64CONST(0) :
-		(UINT64CONST(1) << client->load.nslots) - 1;
+	client->free_slots = client->connection->load.nslots == 64 ? ~UINT64CONST(0) :
+		(UINT64CONST(1) << client->connection->load.nslots) - 1;
 	return true;
 }
 
@@ -248,10 +254,6 @@ client_create(GjConnection *connection)
 	GjClient   *client = palloc0(sizeof(GjClient));
 
 	client->connection = connection;
-	client->saver.fd = -1;
-	client->closer.func = client_closer;
-	client->closer.arg = client;
-	MemoryContextRegisterResetCallback(connection->context, &client->closer);
 	return client;
 }
 
@@ -286,9 +288,10 @@ gj_client_submit(const GjProgram *program, const GjStages *stages, GjAskFirst as
 		pfree(client);
 		return NULL;
 	}
+	client->is_stage = program->stage_capacity > 0;
 	/* what other runs have left cannot be saved */
 	if (stages == NULL || stages->n == 0)
-		gj_save_open(&client->saver, program);
+		client->saver = gj_save_open(program);
 	return client;
 }
 
@@ -324,7 +327,7 @@ gj_client_attach(uint32 device_kind, const GjRunToken *token, GjFailure *failure
 	{
 #ifdef MADV_POPULATE_WRITE
 		/* all of it will be written: cheaper now than a page at a time */
-		(void) madvise(client->load.base, (size_t) client->load.nslots * client->load.slot_size,
+		(void) madvise(client->connection->load.base, (size_t) client->connection->load.nslots * client->connection->load.slot_size,
 					   MADV_POPULATE_WRITE);
 #endif
 		return client;
@@ -342,11 +345,28 @@ gj_client_wait(GjClient *client, int timeout)
 								  TimestampTzPlusMilliseconds(GetCurrentTimestamp(), timeout));
 }
 
+/* Tell gpujoind that nobody will read the result of a stage.  False: it cannot be told at once. */
+static bool
+release_stage(const GjConnection *connection)
+{
+	const uint32 release = GJ_MSG_RELEASE;
+
+	return send(connection->fd, &release, sizeof(release), MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(release);
+}
+
 void
 gj_client_close(GjClient *client)
 {
-	if (client->connection != NULL)
-		gj_connection_close(client->connection);
+	GjConnection *connection = client->connection;
+
+	client->connection = NULL;
+	gj_save_close(client->saver);
+	if (connection == NULL)
+		return;
+	if (client->done && !client->attached && (!client->is_stage || release_stage(connection)) &&
+		gj_kept_put(connection))
+		return;
+	gj_connection_close(connection);
 }
 
 uint8 *
@@ -355,7 +375,7 @@ gj_client_load_slot(GjClient *client, uint32 *slot)
 	if (client->connection == NULL || client->free_slots == 0)
 		return NULL;
 	*slot = __builtin_ctzll(client->free_slots);
-	return gj_ring_slot(&client->load, *slot);
+	return gj_ring_slot(&client->connection->load, *slot);
 }
 
 /* Send a message about a slot.  After DONE nobody listens, and that is no failure. */
@@ -377,7 +397,7 @@ bool
 gj_client_send_chunk(GjClient *client, uint32 slot, uint32 source, uint32 nrows)
 {
 	if (client->connection != NULL)
-		gj_save_chunk(&client->saver, gj_ring_slot(&client->load, slot), source, nrows);
+		gj_save_chunk(client->saver, gj_ring_slot(&client->connection->load, slot), source, nrows);
 	client->free_slots &= ~(UINT64CONST(1) << slot);
 	return send_slot(client, GJ_MSG_CHUNK, slot, source, nrows);
 }
@@ -410,7 +430,7 @@ gj_client_send_use(GjClient *client, uint32 slot, uint32 source, uint32 n, bool 
 bool
 gj_client_end_source(GjClient *client, uint32 source)
 {
-	gj_save_source_end(&client->saver, source);
+	gj_save_source_end(client->saver, source);
 	return send_slot(client, GJ_MSG_SOURCE_END, 0, source, 0);
 }
 
@@ -436,7 +456,7 @@ event_from_message(GjClient *client, const GjAnswer *answer, GjFailure *failure)
 	switch (answer->type)
 	{
 		case GJ_MSG_SLOT_FREE:
-			if (slot->slot >= client->load.nslots)
+			if (slot->slot >= client->connection->load.nslots)
 				break;
 			client->free_slots |= UINT64CONST(1) << slot->slot;
 			event.type = GJ_EVENT_SLOT;
@@ -448,7 +468,7 @@ event_from_message(GjClient *client, const GjAnswer *answer, GjFailure *failure)
 			event.type = GJ_EVENT_DONE;
 			return event;
 		case GJ_MSG_BATCH:
-			if (slot->slot >= client->output.nslots ||
+			if (slot->slot >= client->connection->output.nslots ||
 				(client->output_capacity > 0 && slot->nrows > client->output_capacity))
 				break;
 			event.type = GJ_EVENT_BATCH;
@@ -456,7 +476,7 @@ event_from_message(GjClient *client, const GjAnswer *answer, GjFailure *failure)
 			event.nrows = slot->nrows;
 			return event;
 		case GJ_MSG_RESIDENT:
-			if (slot->slot >= client->output.nslots)
+			if (slot->slot >= client->connection->output.nslots)
 				break;
 			if (slot->nrows == 0)
 				client->connection->look_us = GJ_RESULT_SPIN_US;
@@ -523,8 +543,8 @@ gj_client_is_lost(GjClient *client)
 const uint8 *
 gj_client_batch(GjClient *client, uint32 slot)
 {
-	Assert(client->output.base != NULL && slot < client->output.nslots);
-	return gj_ring_slot(&client->output, slot);
+	Assert(client->connection->output.base != NULL && slot < client->connection->output.nslots);
+	return gj_ring_slot(&client->connection->output, slot);
 }
 
 /* Give a batch back. */

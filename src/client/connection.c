@@ -57,7 +57,7 @@ gj_fail(GjFailure *failure, GjStatus reason, const char *format,...)
 	va_end(args);
 }
 
-/* Close the socket; called when the connection's context goes. */
+/* Give back what the connection has beside memory; called when its context goes. */
 static void
 connection_closer(void *arg)
 {
@@ -66,12 +66,22 @@ connection_closer(void *arg)
 	if (connection->waits != NULL)
 		FreeWaitEventSet(connection->waits);
 	connection->waits = NULL;
+	gj_connection_expire(connection);
+	if (connection->fd == GJ_EXPIRED_FD)
+		ReleaseExternalFD();
+	connection->fd = -1;
+}
+
+void
+gj_connection_expire(GjConnection *connection)
+{
 	if (connection->fd >= 0)
 	{
 		close(connection->fd);
-		ReleaseExternalFD();
-		connection->fd = -1;
+		connection->fd = GJ_EXPIRED_FD;
 	}
+	gj_ring_unmap(&connection->load);
+	gj_ring_unmap(&connection->output);
 }
 
 void
@@ -82,7 +92,7 @@ gj_connection_close(GjConnection *connection)
 
 /* Make a connection that has no socket yet. */
 static GjConnection *
-connection_create(void)
+connection_create(uint32 kind)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpujoin connection",
 												  ALLOCSET_SMALL_SIZES);
@@ -90,7 +100,7 @@ connection_create(void)
 
 	connection->context = context;
 	connection->fd = -1;
-	connection->look_us = GJ_SPIN_US;
+	connection->kind = kind;
 	connection->closer.func = connection_closer;
 	connection->closer.arg = connection;
 	MemoryContextRegisterResetCallback(context, &connection->closer);
@@ -158,7 +168,7 @@ group_of(GjScope scope)
 
 /* Say hello and wait for the welcome. */
 static bool
-connection_greet(GjConnection *connection, uint32 kind, GjSendFirst send, void *arg,
+connection_greet(GjConnection *connection, GjSendFirst send, void *arg,
 				 GjMsgWelcome *welcome, GjFailure *failure)
 {
 	GjMsgHello	hello = {
@@ -166,7 +176,7 @@ connection_greet(GjConnection *connection, uint32 kind, GjSendFirst send, void *
 		.abi = GJ_ABI,
 		.program_size = sizeof(GjProgram),
 		.stats_size = sizeof(GjRunStats),
-		.device = kind,
+		.device = connection->kind,
 		.pid = MyProcPid,
 		.memory_limit = (uint64) gj_device_memory_limit * 1024 * 1024,
 		.incarnation = connection->incarnation,
@@ -178,6 +188,7 @@ connection_greet(GjConnection *connection, uint32 kind, GjSendFirst send, void *
 	};
 	GjAnswer	answer;
 
+	connection->look_us = GJ_SPIN_US;
 	/* a failure to send shows when reading, perhaps with its reason */
 	(void) gj_connection_send(connection, &hello, sizeof(hello), NULL, 0);
 	if (send != NULL)
@@ -234,15 +245,14 @@ gj_connection_incarnation(void)
 	return find_daemon(&failure) ? known_incarnation : 0;
 }
 
-/* Connect to the gpujoind that is known and say hello. */
+/* Say hello to the gpujoind that is known, on a new connection, or one that was used. */
 static GjConnection *
-open_known(uint32 kind, GjSendFirst send, void *arg, GjMsgWelcome *welcome, GjFailure *failure)
+greet_known(GjConnection *connection, GjSendFirst send, void *arg, GjMsgWelcome *welcome,
+			GjFailure *failure)
 {
-	GjConnection *connection = connection_create();
-
 	connection->incarnation = known_incarnation;
-	if (connection_connect(connection, failure) &&
-		connection_greet(connection, kind, send, arg, welcome, failure))
+	if ((connection->fd >= 0 || connection_connect(connection, failure)) &&
+		connection_greet(connection, send, arg, welcome, failure))
 		return connection;
 	if (failure->timeout)
 	{
@@ -266,11 +276,28 @@ gj_connection_open(uint32 kind, GjSendFirst send, void *arg, GjMsgWelcome *welco
 
 	if (!find_daemon(failure))
 		return NULL;
-	connection = open_known(kind, send, arg, welcome, failure);
+	connection = greet_known(connection_create(kind), send, arg, welcome, failure);
 	if (connection != NULL || asked || failure->reason != GJ_NO_DAEMON || failure->timeout ||
 		!find_daemon(failure))
 		return connection;
-	return open_known(kind, send, arg, welcome, failure);
+	return greet_known(connection_create(kind), send, arg, welcome, failure);
+}
+
+GjConnection *
+gj_connection_again(GjConnection *connection, GjSendFirst send, void *arg, GjMsgWelcome *welcome,
+					GjFailure *failure)
+{
+	uint32		kind = connection->kind;
+
+	if (connection->incarnation == known_incarnation)
+	{
+		connection = greet_known(connection, send, arg, welcome, failure);
+		if (connection != NULL || failure->reason != GJ_NO_DAEMON || failure->timeout)
+			return connection;
+	}
+	else
+		gj_connection_close(connection);
+	return gj_connection_open(kind, send, arg, welcome, failure);
 }
 
 void
@@ -533,6 +560,9 @@ gj_connection_expect(GjConnection *connection, uint32 type, int timeout,
 			case GJ_RECEIVED_MESSAGE:
 				if (answer->type == type)
 					return true;
+				/* of the run before */
+				if (answer->type == GJ_MSG_SLOT_FREE)
+					continue;
 				if (answer->type == GJ_MSG_ERROR)
 					gj_failure_from_message(&answer->error, failure);
 				else

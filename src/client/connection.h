@@ -3,8 +3,8 @@
  *	  One connection of a backend to gpujoind: open, send, receive.
  *
  * A connection lives in a memory context of its own, a child of the one that was
- * current when it was opened.  Deleting that context closes it, so an error or a
- * cancel closes it at once.  Messages are read and written without blocking;
+ * current when it was opened, or taken (kept.h).  Deleting that context closes it, and unmaps
+ * its rings, so an error or a cancel closes it at once.  Messages are read and written without blocking;
  * functions that wait process interrupts.
  */
 #ifndef GJ_CLIENT_CONNECTION_H
@@ -15,6 +15,7 @@
 #include "utils/palloc.h"
 
 #include "client.h"
+#include "client/ring.h"
 
 /* Milliseconds that gpujoind has for its answer to a question. */
 #define GJ_ANSWER_TIMEOUT	5000
@@ -24,13 +25,18 @@ typedef struct GjConnection
 	MemoryContext context;		/* owns this struct and what the connection needs */
 	MemoryContextCallback closer;
 	WaitEventSet *waits;		/* latch, postmaster, socket; NULL: nothing was waited for */
-	int			fd;
+	int			fd;				/* -1: it has none; or GJ_EXPIRED_FD */
+	uint32		kind;			/* of devices that were asked for: GjDeviceKind */
+	GjRing		load;			/* of its runs */
+	GjRing		output;
 	uint32		look_us;		/* so soon what comes next is expected; 0: it may take longer */
 	bool		broken;			/* nothing can be sent any more; reading may still
 								 * bring the reason */
 	bool		lost;			/* gpujoind has ended, or might as well: nothing is read */
 	uint64		incarnation;	/* of gpujoind */
 } GjConnection;
+
+#define GJ_EXPIRED_FD		(-2)	/* it is closed, but counts among PostgreSQL's */
 
 /* Any message that gpujoind sends. */
 typedef union GjAnswer
@@ -66,11 +72,22 @@ typedef void (*GjSendFirst) (GjConnection *connection, void *arg);
 extern GjConnection *gj_connection_open(uint32 kind, GjSendFirst send, void *arg,
 										GjMsgWelcome *welcome, GjFailure *failure);
 
+/*
+ * The same with one that a run was done with; if that is of no use any more, with a new one.  It
+ * goes if this fails.
+ */
+extern GjConnection *gj_connection_again(GjConnection *connection, GjSendFirst send, void *arg,
+										 GjMsgWelcome *welcome, GjFailure *failure);
+
 /* The gpujoind that there is; 0: none, or it has not answered of late. */
 extern uint64 gj_connection_incarnation(void);
 
 /* Ends the connection at once and frees it. */
 extern void gj_connection_close(GjConnection *connection);
+
+/* Ends it, rings too, by system calls alone: gj_connection_close is still needed. */
+extern void gj_connection_expire(GjConnection *connection);
+#define gj_connection_expired(connection) ((connection)->fd == GJ_EXPIRED_FD)
 
 /* Sends one message.  False: it is broken. */
 extern bool gj_connection_send(GjConnection *connection, const void *head, size_t head_size,

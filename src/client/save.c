@@ -102,12 +102,24 @@ gj_save_wanted(void)
 	return gj_save_program != NULL && gj_save_program[0] != '\0';
 }
 
-void
-gj_save_open(GjSaver *saver, const GjProgram *program)
+static void
+saver_closer(void *arg)
 {
-	saver->fd = -1;
+	gj_save_close((GjSaver *) arg);
+}
+
+GjSaver *
+gj_save_open(const GjProgram *program)
+{
+	GjSaver    *saver;
+
 	if (!gj_save_wanted())
-		return;
+		return NULL;
+	saver = palloc0(sizeof(GjSaver));
+	saver->fd = -1;
+	saver->closer.func = saver_closer;
+	saver->closer.arg = saver;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, &saver->closer);
 	lay_sources_out(saver, program);
 	choose_path(saver);
 	ReserveExternalFD();
@@ -116,10 +128,11 @@ gj_save_open(GjSaver *saver, const GjProgram *program)
 	{
 		ReleaseExternalFD();
 		save_failed(saver, "create");
-		return;
+		return saver;
 	}
 	if (save_bytes(saver, GJ_SAVED_MAGIC, GJ_SAVED_MAGIC_SIZE))
 		save_record(saver, GJ_SAVED_PROGRAM, 0, 0, program, program->nbytes);
+	return saver;
 }
 
 /* Write the rows of a chunk. */
@@ -128,7 +141,7 @@ gj_save_chunk(GjSaver *saver, uint8 *slot, uint32 source, uint32 nrows)
 {
 	uint8	   *packed;
 
-	if (saver->fd < 0)
+	if (saver == NULL || saver->fd < 0)
 		return;
 	packed = palloc(GJ_LOAD_SLOT_SIZE);
 	save_record(saver, GJ_SAVED_CHUNK, source, nrows, packed,
@@ -140,13 +153,15 @@ gj_save_chunk(GjSaver *saver, uint8 *slot, uint32 source, uint32 nrows)
 void
 gj_save_source_end(GjSaver *saver, uint32 source)
 {
-	if (saver->fd >= 0)
+	if (saver != NULL && saver->fd >= 0)
 		save_record(saver, GJ_SAVED_SOURCE_END, source, 0, NULL, 0);
 }
 
 void
 gj_save_close(GjSaver *saver)
 {
+	if (saver == NULL)
+		return;
 	if (saver->fd >= 0)
 	{
 		close(saver->fd);

@@ -3,8 +3,8 @@
  *	  What a backend and gpujoind say to each other.
  *
  * One connection of the SOCK_SEQPACKET socket "gpujoin.<GJ_ABI>.sock" in the data
- * directory serves one question or one run of one program; closing it is how a
- * query is cancelled and how everything that it held is given back.
+ * directory serves one question, or one run of one program after the other; closing it is
+ * how a query is cancelled and how everything that it held is given back.
  *
  *	backend							gpujoind
  *	HELLO						->
@@ -20,7 +20,8 @@
  *								<-	EVICTED			how much
  *	  or a run:
  *	SUBMIT + program			->					right behind HELLO
- *								<-	READY			+ 2 descriptors: load ring, output ring; token
+ *								<-	READY			token; + 2 descriptors: load ring, output ring, unless
+ *													the connection has them
  *	ASK + questions				->					which fragments of tables are resident; the first one
  *													right behind SUBMIT, each other one after all
  *													answers to the one before
@@ -32,8 +33,12 @@
  *													of a USE that ends source 0
  *								<-	BATCH			rows in a slot of the output ring
  *	BATCH_FREE					->
- *								<-	DONE			statistics; nothing follows
+ *								<-	DONE			statistics; nothing of the run follows
  *								<-	ERROR			instead of anything above; nothing follows
+ *	RELEASE						->					after DONE: nobody will read the result of the stage
+ *	HELLO						->					after DONE: as above, with the rings of the run before,
+ *													whose slots are all free again; WELCOME may come
+ *													behind SLOT_FREE of that run
  *	  or a part in loading the sources of a run that another connection has submitted:
  *	ATTACH						->					with the token of that run
  *								<-	READY			+ 1 descriptor: a load ring of its own
@@ -52,7 +57,7 @@
  * serves nobody.
  *
  * A program that is a stage sends no batch.  Its result stays in gpujoind until its connection is
- * closed and no run reads it any more.  Another SUBMIT names it by the token of its run, and its
+ * closed, or used again, or told RELEASE, and no run reads it any more.  Another SUBMIT names it by the token of its run, and its
  * backend ends the source that reads it without a chunk.
  *
  * DONE comes before the run has given its device memory back; HELLO of the same process is
@@ -70,7 +75,7 @@
 #include "resident.h"
 
 #define GJ_VERSION			"1.0"	/* of gpujoin */
-#define GJ_ABI				16	/* raise with any change of src/wire */
+#define GJ_ABI				17	/* raise with any change of src/wire */
 #define GJ_STRINGIFY_(x)	#x
 #define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
 #define GJ_SOCKET_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".sock"
@@ -133,6 +138,7 @@ typedef enum GjMessageType
 	GJ_MSG_USE,
 	GJ_MSG_CACHE,
 	GJ_MSG_EVICT,
+	GJ_MSG_RELEASE,				/* the type alone */
 
 	GJ_MSG_WELCOME = 64,
 	GJ_MSG_DEVICE,

@@ -145,8 +145,10 @@ gj_loaders_attach(GjSession *session)
 
 	memcpy(&attach, session->message, sizeof(attach));
 	entry = find_device(&attach.token);
-	status = entry ? gj_segment_get(entry, GJ_LOAD_SLOTS * (size_t) GJ_LOAD_SLOT_SIZE,
-									&session->load.ring, &why) : GJ_CANCELLED;
+	/* who has rings of a run of its own helps nobody */
+	status = entry && !session->load.ring ?
+		gj_segment_get(entry, GJ_LOAD_SLOTS * (size_t) GJ_LOAD_SLOT_SIZE, &session->load.ring, &why) :
+		GJ_CANCELLED;
 	if (status == GJ_OK && !join(session, &attach.token))
 		status = GJ_CANCELLED;
 	if (status != GJ_OK)
@@ -155,7 +157,7 @@ gj_loaders_attach(GjSession *session)
 		return;
 	}
 	/* if it cannot be told, the run will find the connection closed */
-	(void) gj_session_ready(session->socket, session->load.ring, NULL, &attach.token);
+	(void) gj_session_ready(session->socket, session->load.ring, NULL, false, &attach.token);
 	pthread_mutex_lock(&shared.lock);
 	while (session->load.attached)
 		pthread_cond_wait(&shared.released, &shared.lock);

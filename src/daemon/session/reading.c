@@ -163,13 +163,19 @@ gj_session_open_stage(GjSession *session, const GjProgram *program)
 }
 
 void
-gj_session_drop_stages(GjSession *session)
+gj_session_end_reading(GjSession *session)
 {
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
 	{
 		gj_stage_put(session->stages.read[s]);
 		session->stages.read[s] = NULL;
 	}
+}
+
+void
+gj_session_drop_stages(GjSession *session)
+{
+	gj_session_end_reading(session);
 	gj_stage_put(session->stages.result);
 	session->stages.result = NULL;
 }

@@ -315,7 +315,7 @@ gj_session_slot_free(void *arg, uint32_t slot)
 /* ---- start */
 
 bool
-gj_session_ready(int socket, const GjSegment *load, const GjSegment *output,
+gj_session_ready(int socket, const GjSegment *load, const GjSegment *output, bool mapped,
 				 const GjRunToken *token)
 {
 	GjMsgReady	ready = {GJ_MSG_READY, GJ_LOAD_SLOTS, GJ_LOAD_SLOT_SIZE,
@@ -328,29 +328,37 @@ gj_session_ready(int socket, const GjSegment *load, const GjSegment *output,
 		char		space[CMSG_SPACE(sizeof(fds))];
 	}			control;
 	struct iovec part = {&ready, sizeof(ready)};
-	struct msghdr message = {.msg_iov = &part,.msg_iovlen = 1,
-	.msg_control = control.space,.msg_controllen = CMSG_SPACE(fds_size)};
-	struct cmsghdr *rights;
+	struct msghdr message = {.msg_iov = &part,.msg_iovlen = 1};
 	ssize_t		n;
 
-	memset(&control, 0, sizeof(control));
-	rights = CMSG_FIRSTHDR(&message);
-	rights->cmsg_level = SOL_SOCKET;
-	rights->cmsg_type = SCM_RIGHTS;
-	rights->cmsg_len = CMSG_LEN(fds_size);
-	memcpy(CMSG_DATA(rights), fds, fds_size);
+	if (!mapped)
+	{
+		struct cmsghdr *rights = &control.header;
+
+		memset(&control, 0, sizeof(control));
+		message.msg_control = control.space;
+		message.msg_controllen = CMSG_SPACE(fds_size);
+		rights->cmsg_level = SOL_SOCKET;
+		rights->cmsg_type = SCM_RIGHTS;
+		rights->cmsg_len = CMSG_LEN(fds_size);
+		memcpy(CMSG_DATA(rights), fds, fds_size);
+	}
 	do
 		n = sendmsg(socket, &message, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	return n == sizeof(ready);
 }
 
+/* Gets rings, unless there are those of the connection's run before: *mapped. */
 static GjStatus
-get_rings(GjSession *session, GjErrorText *why)
+get_rings(GjSession *session, bool *mapped, GjErrorText *why)
 {
 	GjDeviceEntry *entry = gj_team_entry(session->run);
 
 	session->output_free = (1u << GJ_OUTPUT_SLOTS) - 1;
+	*mapped = session->load.ring && session->output;
+	if (*mapped)
+		return session->output->ops == entry->ops ? GJ_OK : protocol_error(why);
 	GJ_TRY(gj_segment_get(entry, GJ_LOAD_SLOTS * (size_t) GJ_LOAD_SLOT_SIZE,
 						  &session->load.ring, why));
 	return gj_segment_get(entry, GJ_OUTPUT_SLOTS * (size_t) GJ_OUTPUT_SLOT_SIZE,
@@ -630,6 +638,7 @@ run_on_devices(GjSession *session, const GjProgram *program, GjTempAccount *acco
 		.temp = {account, session->submit.temp_limit, session->submit.temp_directory}
 	};
 	GjErrorText lost = {""};
+	bool		mapped = false;
 	GjStatus	status;
 
 	if (!target.final)
@@ -643,11 +652,11 @@ run_on_devices(GjSession *session, const GjProgram *program, GjTempAccount *acco
 			snprintf(why->text, sizeof(why->text), "gpujoin.max_device_memory");
 		return status;
 	}
-	status = get_rings(session, why);
+	status = get_rings(session, &mapped, why);
 	if (status == GJ_OK)
 		status = gj_loaders_open(session, why);
 	if (status == GJ_OK && !gj_session_ready(session->socket, session->load.ring, session->output,
-											 &session->loaders.token))
+											 mapped, &session->loaders.token))
 		status = GJ_CANCELLED;
 	if (status == GJ_OK)
 		status = work(session, &stats);

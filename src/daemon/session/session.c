@@ -34,7 +34,7 @@
 #define GJ_LEAST_WAITING	4
 #define GJ_MOST_WAITING		8
 
-/* How long the thread whose run has just ended looks for the next one before it sleeps. */
+/* How long a thread whose run has just ended looks for the next one before it sleeps. */
 #define GJ_NEXT_RUN_US		1000
 
 /* How often to look whether the peer is still there. */
@@ -54,7 +54,7 @@ static struct
 	int			listener;
 	uint64_t	incarnation;
 	int			few_fd;			/* eventfd */
-	bool		looking;		/* atomic: one of them looks for a connection */
+	bool		looking;		/* atomic: one of all looks for its next run */
 }			threads = {.lock = PTHREAD_MUTEX_INITIALIZER,.few_fd = -1};
 
 /* Asked for each fragment, or tile: it looks once a millisecond. */
@@ -322,6 +322,19 @@ answer(GjSession *session, uint32_t type)
 	}
 }
 
+/*
+ * Looks for a connection, or for a message of one, for a moment: the next query of a session comes
+ * soon after the one before.  One thread is enough for that.
+ */
+static void
+look_for_next_run(int fd)
+{
+	if (__atomic_exchange_n(&threads.looking, true, __ATOMIC_ACQUIRE))
+		return;
+	look_at(fd, GJ_NEXT_RUN_US);
+	__atomic_store_n(&threads.looking, false, __ATOMIC_RELEASE);
+}
+
 /* The peer may still send and still read: whatever it sends is ignored until it closes. */
 static void
 wait_for_close(GjSession *session)
@@ -330,27 +343,62 @@ wait_for_close(GjSession *session)
 		receive(session);
 }
 
+/* Makes a session of a connection, with these rings, of nothing but the message received last. */
+static void
+start_session(GjSession *session, int socket, GjSegment *load, GjSegment *output)
+{
+	const size_t nbytes = session->nbytes;
+
+	memset(session, 0, offsetof(GjSession, message));
+	session->socket = socket;
+	session->nbytes = nbytes;
+	session->load.ring = load;
+	session->output = output;
+	session->loaders.wake = -1;
+}
+
+/* After a run: true if the peer begins anew; type of its message. */
+static bool
+begins_anew(GjSession *session, uint32_t *type)
+{
+	if (!session->told)
+		return false;
+	gj_session_end_reading(session);
+	look_for_next_run(session->socket);
+	do
+	{
+		*type = receive(session);
+		if (*type == GJ_MSG_RELEASE)
+			gj_session_drop_stages(session);
+		if (*type == GJ_MSG_CLOSED)
+			return false;
+	} while (*type != GJ_MSG_HELLO);
+	gj_session_drop_stages(session);
+	start_session(session, session->socket, session->load.ring, session->output);
+	return true;
+}
+
 /* Serves one connection, from HELLO to its end. */
 static void
 serve(GjSession *session, int socket)
 {
 	uint32_t	type;
 
-	/* all but the last message of the connection before */
-	memset(session, 0, offsetof(GjSession, message));
-	session->socket = socket;
-	session->loaders.wake = -1;
+	start_session(session, socket, NULL, NULL);
 	type = receive(session);
-	if (type == GJ_MSG_HELLO && session->nbytes == sizeof(GjMsgHello))
+	do
 	{
-		if (welcome(session))
-			while (answer(session, receive(session)))
-				;
-	}
-	else if (type == GJ_MSG_HELLO)
-		gj_session_error(session, GJ_ABI_MISMATCH, "");
-	else if (type != GJ_MSG_CLOSED)
-		malformed(session);
+		if (type == GJ_MSG_HELLO && session->nbytes == sizeof(GjMsgHello))
+		{
+			if (welcome(session))
+				while (answer(session, receive(session)))
+					;
+		}
+		else if (type == GJ_MSG_HELLO)
+			gj_session_error(session, GJ_ABI_MISMATCH, "");
+		else if (type != GJ_MSG_CLOSED)
+			malformed(session);
+	} while (begins_anew(session, &type));
 	wait_for_close(session);
 	gj_session_drop_stages(session);
 	gj_session_free_rings(session);
@@ -386,19 +434,6 @@ end_to_wait(void)
 		(void) !write(threads.few_fd, &one, sizeof(one));
 }
 
-/*
- * Looks for a connection for a moment: the next query of a session comes soon after the one before.
- * One thread is enough for that.
- */
-static void
-look_for_connection(void)
-{
-	if (__atomic_exchange_n(&threads.looking, true, __ATOMIC_ACQUIRE))
-		return;
-	look_at(threads.listener, GJ_NEXT_RUN_US);
-	__atomic_store_n(&threads.looking, false, __ATOMIC_RELEASE);
-}
-
 /* The next connection.  Waits. */
 static int
 accept_one(void)
@@ -426,7 +461,7 @@ session_main(void *arg)
 		int			fd;
 
 		if (session->told)
-			look_for_connection();
+			look_for_next_run(threads.listener);
 		fd = accept_one();
 		end_to_wait();
 		serve(session, fd);

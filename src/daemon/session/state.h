@@ -25,7 +25,7 @@
  */
 typedef struct GjSessionLoad
 {
-	GjSegment  *ring;			/* kept until the peer has closed */
+	GjSegment  *ring;			/* kept until the peer has closed, also from run to run */
 	uint32_t	busy;			/* slots that hold a chunk, one bit each */
 	uint32_t	ended;			/* sources whose end has come, one bit each */
 	uint32_t	finished;		/* sources whose end was taken out of `pending` */
@@ -76,7 +76,7 @@ typedef struct GjSession
 	GjSessionLoad load;
 
 	/* a run */
-	GjSegment  *output;			/* ring; kept until the peer has closed */
+	GjSegment  *output;			/* ring; kept as the other one */
 	GjMsgSubmit submit;
 	GjTeam	   *run;
 	GjQuota    *running;		/* that the run has a place in; NULL: none */
@@ -131,7 +131,9 @@ extern GjStatus gj_session_feed_stages(GjSession *session, bool *any);
 extern bool gj_session_can_feed_stages(const GjSession *session);
 /* Where the result of a program goes that is a stage; NULL: out of memory. */
 extern const GjFinalOps *gj_session_open_stage(GjSession *session, const GjProgram *program);
-/* Gives results of stages back: those that were read, and the session's own. */
+/* Gives results of stages back: those that the run, which is over, has read. */
+extern void gj_session_end_reading(GjSession *session);
+/* The same, and the session's own. */
 extern void gj_session_drop_stages(GjSession *session);
 
 /* Gives the rings back; only after the peer has closed. */
@@ -150,8 +152,11 @@ extern GjStatus gj_session_feed_questions(GjSession *session, bool whole);
 extern GjStatus gj_session_feed_uses(GjSession *session, uint32_t which, const GjMsgSlot *message,
 									 const uint8_t *memory);
 
-/* Tells the backend its rings and hands it their descriptors; output may be NULL. */
+/*
+ * Tells the backend its rings, and hands it their descriptors unless it has them (`mapped`); output
+ * may be NULL.
+ */
 extern bool gj_session_ready(int socket, const GjSegment *load, const GjSegment *output,
-							 const GjRunToken *token);
+							 bool mapped, const GjRunToken *token);
 
 #endif							/* GJ_DAEMON_SESSION_STATE_H */

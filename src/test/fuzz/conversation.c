@@ -54,6 +54,16 @@ peer_close(Peer *peer)
 	peer->over = true;
 }
 
+bool
+peer_begin_anew(Peer *peer)
+{
+	if (peer->socket < 0 || peer->last != GJ_MSG_DONE)
+		return false;
+	peer->over = false;
+	peer->busy = peer->nids = 0;
+	return true;
+}
+
 void
 peer_send(Peer *peer, const void *message, size_t nbytes)
 {
@@ -85,6 +95,13 @@ static void
 take_rings(Peer *peer, const GjMsgReady *ready, int fds[2])
 {
 	peer->token = ready->token;
+	if (peer->load)
+	{
+		/* of the run before */
+		if (fds[0] >= 0 || fds[1] >= 0 || !peer->output)
+			fuzz_fail("READY came with rings for a connection that has some");
+		return;
+	}
 	if (fds[0] < 0 || (ready->output_slots > 0) != (fds[1] >= 0))
 		fuzz_fail("READY came with the wrong descriptors");
 	peer->load = map_ring(peer, fds[0], LOAD_BYTES);

@@ -32,6 +32,9 @@ extern GjMsgHello peer_hello(void);
 extern bool peer_connect(Peer *peer, FuzzRandom *random);
 extern void peer_close(Peer *peer);
 
+/* After DONE: the next HELLO may be said.  False: the connection is of no more use. */
+extern bool peer_begin_anew(Peer *peer);
+
 /* Sends a message as it is; does not wait for long. */
 extern void peer_send(Peer *peer, const void *message, size_t nbytes);
 

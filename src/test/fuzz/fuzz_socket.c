@@ -429,6 +429,7 @@ typedef struct Talk
 	FuzzRandom	random;			/* of the conversation */
 	uint64_t	ready;			/* programs that gpujoind took, */
 	uint64_t	done;			/* and finished */
+	uint64_t	again;			/* runs on a connection that has had one */
 } Talk;
 
 /* Sends a message that may have become another one, with something that is no part of it. */
@@ -846,14 +847,12 @@ hold_run(Talk *talk, Peer *peer, const GjProgram *program)
 	peer_close(&helper);
 }
 
-/* Submits a program on a new connection, and loads it.  False: gpujoind does not listen. */
-static bool
-hold_program(Talk *talk, Peer *peer, GjProgram *program, uint32_t nbytes, const GjRunToken *stage)
+/* Says hello, submits a program and loads it. */
+static void
+hold_once(Talk *talk, Peer *peer, GjProgram *program, uint32_t nbytes, const GjRunToken *stage)
 {
 	FuzzRandom *r = &talk->random;
 
-	if (!peer_connect(peer, r))
-		return false;
 	say_hello(peer);
 	if (fuzz_percent(r, 90))
 		(void) peer_await(peer, GJ_MSG_WELCOME, patience(peer));
@@ -864,6 +863,28 @@ hold_program(Talk *talk, Peer *peer, GjProgram *program, uint32_t nbytes, const 
 	{
 		talk->ready++;
 		hold_run(talk, peer, program);
+	}
+}
+
+/*
+ * Submits a program on a new connection, or several times, and loads it.  False: gpujoind does not
+ * listen.
+ */
+static bool
+hold_program(Talk *talk, Peer *peer, GjProgram *program, uint32_t nbytes, const GjRunToken *stage)
+{
+	const uint32_t release = GJ_MSG_RELEASE;
+	FuzzRandom *r = &talk->random;
+
+	if (!peer_connect(peer, r))
+		return false;
+	hold_once(talk, peer, program, nbytes, stage);
+	while (fuzz_percent(r, 40) && peer_begin_anew(peer))
+	{
+		if (fuzz_percent(r, 20))
+			say(peer, &release, sizeof(release));
+		hold_once(talk, peer, program, nbytes, stage);
+		talk->again++;
 	}
 	return true;
 }
@@ -971,6 +992,7 @@ main(int argc, char **argv)
 	uint64_t	memory = 0;
 	uint64_t	ready = 0;
 	uint64_t	done = 0;
+	uint64_t	again = 0;
 	uint32_t	files;
 	time_t		start = time(NULL);
 
@@ -1004,6 +1026,7 @@ main(int argc, char **argv)
 			pthread_join(talks[t].thread, NULL);
 			ready += talks[t].ready;
 			done += talks[t].done;
+			again += talks[t].again;
 		}
 		check_alive();
 		check_answer();
@@ -1012,10 +1035,11 @@ main(int argc, char **argv)
 		check_memory(round, &memory);
 	}
 	stop_daemon();
-	printf("seed %llu, from %llu on: %llu conversations, %llu programs taken, %llu of them to their end; %u files, "
-		   "%llu MB; %d s\n", (unsigned long long) options.seed, (unsigned long long) options.first,
-		   (unsigned long long) options.count, (unsigned long long) ready, (unsigned long long) done, files,
-		   (unsigned long long) memory >> 20, (int) (time(NULL) - start));
+	printf("seed %llu, from %llu on: %llu conversations, %llu programs taken, %llu of them to their end, %llu "
+		   "connections used again; %u files, %llu MB; %d s\n", (unsigned long long) options.seed,
+		   (unsigned long long) options.first, (unsigned long long) options.count, (unsigned long long) ready,
+		   (unsigned long long) done, (unsigned long long) again, files, (unsigned long long) memory >> 20,
+		   (int) (time(NULL) - start));
 	fuzz_free_programs(&programs);
 	free(path);
 	return 0;
