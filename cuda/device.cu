@@ -463,6 +463,7 @@ host_unregister(GjDevice *device, void *memory)
 extern "C" const GjDeviceOps gj_cuda_device = {
 	.name = "cuda",
 	.kind = GJ_DEVICE_CUDA,
+	.most_tuples = 4 * GJ_MAX_TUPLES, /* each call waits for its end: some 20 us */
 	.count = device_count,
 	.versions = cuda_versions,
 	.describe = describe_gpu,

@@ -362,6 +362,7 @@ gj_cpu_set_columns(GjQueue *queue, const GjColumn *columns, uint32_t n,
 const GjDeviceOps gj_cpu_device = {
 	.name = "cpu",
 	.kind = GJ_DEVICE_CPU,
+	.most_tuples = GJ_MAX_TUPLES,
 	.count = cpu_count,
 	.versions = cpu_versions,
 	.describe = cpu_describe,

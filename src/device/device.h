@@ -15,7 +15,7 @@
  * waits.  GJ_DEVICE_LOST means that the process must end: its context is gone.
  *
  * No operator works longer than some 5 ms a call when called with at most
- * GJ_MAX_TUPLES tuples; run/run.c looks between calls whether to stop.  Some take a
+ * most_tuples tuples; run/run.c looks between calls whether to stop.  Some take a
  * whole side at once and are given stop(arg), which they ask as often as they can: the
  * call returns GJ_CANCELLED once it is true.  hash_build asks every few ms.  A sort
  * asks between its passes, and these grow with the data: on a GPU it is one pass, some
@@ -42,6 +42,7 @@ typedef struct GjDeviceOps
 {
 	const char *name;
 	GjDeviceKind kind;
+	uint32_t	most_tuples;	/* of a call, GJ_MAX_TUPLES or more */
 
 	/* Number of usable devices; 0 with the reason in *why.  Waits. */
 	int			(*count) (GjErrorText *why);

@@ -149,7 +149,7 @@ typedef struct GjTableOps
 	/*
 	 * Writes pairs cursor .. cursor+n-1 of a probe of view->nrows tuples: for each
 	 * source s with out[s] set, the probe tuple's row id of s, or for s =
-	 * build_source the build row's.  n <= GJ_MAX_TUPLES: the work is split evenly
+	 * build_source the build row's.  n <= most_tuples: the work is split evenly
 	 * over pairs, however skewed the keys are.
 	 */
 	GjStatus	(*hash_expand) (GjQueue *queue, const GjHashTable *table, const GjView *view,

@@ -36,7 +36,8 @@ filter_rows(GjRun *run, GjSideBuild *build)
 {
 	GjWork	   *work = &run->work;
 	uint64_t	nrows = run->relation[build->source].nrows;
-	uint32_t	piece = nrows < GJ_MAX_TUPLES ? (uint32_t) nrows : GJ_MAX_TUPLES;
+	uint32_t	most = run->work.ops->most_tuples;
+	uint32_t	piece = nrows < most ? (uint32_t) nrows : most;
 
 	GJ_TRY(gj_buffer_grow(work, &build->rowid, 0, nrows * sizeof(uint32_t), 0));
 	GJ_TRY(gj_run_reserve_positions(run, &build->positions, &piece));
@@ -90,7 +91,8 @@ gj_build_keys(GjRun *run, GjSideBuild *build, const GjRunStep *rs, GjKeys *keys)
 	GJ_TRY(gj_build_view(run, build, &view));
 	for (uint32_t first = 0, n; first < build->nrows; first += n)
 	{
-		n = build->nrows - first < GJ_MAX_TUPLES ? build->nrows - first : GJ_MAX_TUPLES;
+		n = build->nrows - first < work->ops->most_tuples ? build->nrows - first :
+			work->ops->most_tuples;
 		GJ_STOP_CHECK(run);
 		if (rs->join->hashes)
 			GJ_TRY(work->ops->columns->keys(work->queue, &view, first, n, rs->step->build_keys,

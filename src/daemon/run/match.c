@@ -17,6 +17,8 @@
 
 #include <string.h>
 
+#define GJ_MANY_FLAGS		(16 * GJ_MAX_TUPLES)
+
 /* ---- flags */
 
 static GjStatus
@@ -203,6 +205,17 @@ finish_flags(GjRun *run, GjRunStep *rs)
 	return GJ_OK;
 }
 
+/* Flags that are looked at at a time: where there is plenty of memory more, for few may come out. */
+static uint32_t
+most_flags(GjRun *run)
+{
+	uint32_t	n = run->tuples.most;
+
+	return n >= GJ_MAX_TUPLES && run->work.ops->most_tuples > GJ_MAX_TUPLES &&
+		gj_lease_free(run->work.lease) / GJ_LITTLE_OF >= (uint64_t) GJ_MANY_FLAGS * sizeof(uint32_t) ?
+		GJ_MANY_FLAGS : n;
+}
+
 /* Hands over those of rows first .. end-1, as flags are numbered, that come out by themselves. */
 static GjStatus
 match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t first, uint64_t end,
@@ -210,7 +223,7 @@ match_rows_of_step(GjRun *run, uint32_t i, const GjColumn *columns, uint64_t fir
 {
 	GjRunStep  *rs = &run->steps[i];
 	GjWork	   *work = &run->work;
-	uint32_t	most = run->tuples.most;
+	uint32_t	most = most_flags(run);
 	uint32_t	piece = end - first < most ? (uint32_t) (end - first) : most;
 
 	GJ_TRY(gj_run_reserve_positions(run, &rs->probe.selected, &piece));

@@ -198,18 +198,23 @@ gj_run_least_space(const GjRun *run)
 	return tuple_bytes(run) * GJ_MIN_TUPLES;
 }
 
+/* Half of what is left for up to GJ_MAX_TUPLES, and little of it for more, up to what the device takes. */
 void
 gj_run_choose_max_tuples(GjRun *run)
 {
-	uint64_t	n;
+	uint64_t	fit;
+	uint64_t	most = GJ_MAX_TUPLES;
 
 	if (run->tuples.most != 0 && !run->tuples.more_room)
 		return;
 	run->tuples.more_room = false;
-	n = gj_lease_left(run->work.lease) / 2 / tuple_bytes(run) / GJ_MIN_TUPLES * GJ_MIN_TUPLES;
-	if (n < GJ_MIN_TUPLES)
-		n = GJ_MIN_TUPLES;
-	run->tuples.most = n < GJ_MAX_TUPLES ? (uint32_t) n : GJ_MAX_TUPLES;
+	fit = gj_lease_left(run->work.lease) / 2 / tuple_bytes(run);
+	while (most < run->work.ops->most_tuples && most * 2 <= fit / GJ_LITTLE_OF)
+		most *= 2;
+	fit = fit / GJ_MIN_TUPLES * GJ_MIN_TUPLES;
+	if (fit < GJ_MIN_TUPLES)
+		fit = GJ_MIN_TUPLES;
+	run->tuples.most = (uint32_t) (fit < most ? fit : most);
 }
 
 /* ---- the probe rows */

@@ -192,6 +192,9 @@ struct GjRun
 /* However little memory there is, this many tuples are worked on at a time. */
 #define GJ_MIN_TUPLES		16384
 
+/* More than GJ_MAX_TUPLES take at most half of one part in so many of what is left. */
+#define GJ_LITTLE_OF		8
+
 /* Fewer than n tuples, where memory is short; every part but the last starts aligned. */
 static inline uint32_t
 gj_fewer_tuples(uint32_t n)
