@@ -52,6 +52,8 @@ time_duckdb() {
 		for i in $(seq 0 $((sessions - 1))); do "$generator" "$benchmark" "$table" "$scale" "$i" "$sessions" >"$scratch/$table.$i" & done
 		wait
 	done
+	# DuckDB looks at the first file of a table for its columns
+	find "$scratch" -empty -delete
 	{
 		sed 's/;$/\n;/' "$benchmark/schema.sql"
 		for table in $tables; do printf "COPY %s FROM '%s/%s.*' (DELIMITER '\t', HEADER false, QUOTE '')\n;\n" "$table" "$scratch" "$table"; done
