@@ -63,6 +63,9 @@ like($session->errors, qr/statement timeout/, 'which comes in time');
 ok(wait_until(5, sub { !rings($pid) }), 'and ours, too');
 $session->query('SET statement_timeout = 0');
 is($session->query("$sums; SELECT pg_sleep(1.5); $sums"), "$sums_answer\n\n$sums_answer", 'ours comes while a statement runs');
+$session->query("$sums; SELECT 1 / 0");
+like($session->errors, qr/division by zero/, 'an error, which ends all timeouts');
+ok(wait_until(5, sub { !rings($pid) && sockets($pid) == $sockets }), 'but ours');
 
 # failures: the connection is closed, and the next query has another one
 foreach my $point ('submit', 'load', 'probe', 'return')
@@ -96,6 +99,20 @@ $_->send("$sums; $stages; $sums") foreach @staying;
 is(scalar(grep { $_->answer eq "$sums_answer\n$stages_answer\n$sums_answer" } @staying), 8, 'and the eight');
 $_->end foreach @staying;
 cmp_ok(idle_ms($node), '>=', 0, 'nothing is left in gpujoind');
+
+# more sessions than connections are kept, of all: rings of 16 at most, and of others that are just closing
+my @many = map { GpuJoin::Session->new($node) } 1 .. 24;
+my @pids = map { $_->query('SELECT pg_backend_pid()') } @many;
+my $most = 0;
+foreach (1 .. 3)
+{
+	$_->query($sums) foreach @many;
+	my %rings = map { $_ => 1 } map { rings($_) } @pids;
+	$most = keys %rings if keys %rings > $most;
+}
+ok($most > 0 && $most <= 32, "connections that are kept are bounded") or diag("$most rings");
+is(scalar(grep { $_->query($sums) eq $sums_answer } @many), 24, 'and all sessions go on');
+$_->end foreach @many;
 
 $node->stop;
 done_testing();

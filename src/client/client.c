@@ -39,6 +39,7 @@ struct GjClient
 	GjRunToken	token;
 	bool		attached;		/* another process has submitted the run */
 	bool		is_stage;		/* gpujoind has the result until it is told that it may go */
+	bool		may_keep;		/* the connection, once the run is done */
 	bool		done;
 	GjRunStats	stats;			/* when done */
 };
@@ -363,8 +364,7 @@ gj_client_close(GjClient *client)
 	gj_save_close(client->saver);
 	if (connection == NULL)
 		return;
-	if (client->done && !client->attached && (!client->is_stage || release_stage(connection)) &&
-		gj_kept_put(connection))
+	if (client->may_keep && (!client->is_stage || release_stage(connection)) && gj_kept_put(connection))
 		return;
 	gj_connection_close(connection);
 }
@@ -486,6 +486,7 @@ event_from_message(GjClient *client, const GjAnswer *answer, GjFailure *failure)
 			return event;
 		case GJ_MSG_DONE:
 			client->stats = answer->done.stats;
+			client->may_keep = answer->done.may_keep != 0;
 			client->done = true;
 			event.type = GJ_EVENT_DONE;
 			return event;

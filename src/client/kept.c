@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/timeout.h"
@@ -35,6 +36,22 @@ expire(void)
 		gj_connection_expire(kept[i]);
 }
 
+/* An error has disabled all timeouts. */
+static void
+at_end_of_transaction(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_ABORT && nkept > 0 && !get_timeout_active(timer))
+		enable_timeout_after(timer, GJ_KEEP_MS);
+}
+
+static void
+make_timer(void)
+{
+	timer = RegisterTimeout(USER_TIMEOUT, expire);
+	RegisterXactCallback(at_end_of_transaction, NULL);
+	has_timer = true;
+}
+
 /* Take connections whose time is over out of the list. */
 static void
 forget_expired(void)
@@ -58,8 +75,7 @@ gj_kept_put(GjConnection *connection)
 	if (MyBackendType != B_BACKEND || !IsUnderPostmaster || connection->broken || connection->lost)
 		return false;
 	if (!has_timer)
-		timer = RegisterTimeout(USER_TIMEOUT, expire);
-	has_timer = true;
+		make_timer();
 	disable_timeout(timer, false);
 	forget_expired();
 	if (nkept < GJ_MOST_KEPT)

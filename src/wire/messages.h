@@ -36,9 +36,9 @@
  *								<-	DONE			statistics; nothing of the run follows
  *								<-	ERROR			instead of anything above; nothing follows
  *	RELEASE						->					after DONE: nobody will read the result of the stage
- *	HELLO						->					after DONE: as above, with the rings of the run before,
- *													whose slots are all free again; WELCOME may come
- *													behind SLOT_FREE of that run
+ *	HELLO						->					after a DONE that allows it: as above, with the rings
+ *													of the run before, whose slots are all free again;
+ *													WELCOME may come behind SLOT_FREE of that run
  *	  or a part in loading the sources of a run that another connection has submitted:
  *	ATTACH						->					with the token of that run
  *								<-	READY			+ 1 descriptor: a load ring of its own
@@ -57,8 +57,8 @@
  * serves nobody.
  *
  * A program that is a stage sends no batch.  Its result stays in gpujoind until its connection is
- * closed, or used again, or told RELEASE, and no run reads it any more.  Another SUBMIT names it by the token of its run, and its
- * backend ends the source that reads it without a chunk.
+ * closed, or used again, or told RELEASE, and no run reads it any more.  Another SUBMIT names it by
+ * the token of its run, and its backend ends the source that reads it without a chunk.
  *
  * DONE comes before the run has given its device memory back; HELLO of the same process is
  * answered when that is done.
@@ -456,7 +456,7 @@ gj_add_run_stats(GjRunStats *sum, const GjRunStats *stats, uint32_t counted)
 typedef struct GjMsgDone
 {
 	uint32_t	type;
-	uint32_t	unused;
+	uint32_t	may_keep;		/* 1: the connection may wait for a next run; there are not too many that do */
 	GjRunStats	stats;
 } GjMsgDone;
 

@@ -537,7 +537,7 @@ gj_session_await_closing(uint32_t pid)
 static void
 tell_done(GjSession *session, const GjRunStats *stats)
 {
-	const GjMsgDone done = {.type = GJ_MSG_DONE,.stats = *stats};
+	const GjMsgDone done = {.type = GJ_MSG_DONE,.may_keep = gj_session_may_keep(session),.stats = *stats};
 
 	gj_journal_count(session->hello.database, GJ_OK);
 	pthread_mutex_lock(&closing.lock);

@@ -37,6 +37,9 @@
 /* How long a thread whose run has just ended looks for the next one before it sleeps. */
 #define GJ_NEXT_RUN_US		1000
 
+/* Connections of all sessions that may wait for a next run: each has 24 MB of rings. */
+#define GJ_MOST_KEPT		16
+
 /* How often to look whether the peer is still there. */
 #define GJ_LOOK_US			1000
 
@@ -55,6 +58,7 @@ static struct
 	uint64_t	incarnation;
 	int			few_fd;			/* eventfd */
 	bool		looking;		/* atomic: one of all looks for its next run */
+	uint32_t	nkept;			/* atomic */
 }			threads = {.lock = PTHREAD_MUTEX_INITIALIZER,.few_fd = -1};
 
 /* Asked for each fragment, or tile: it looks once a millisecond. */
@@ -357,6 +361,15 @@ start_session(GjSession *session, int socket, GjSegment *load, GjSegment *output
 	session->loaders.wake = -1;
 }
 
+bool
+gj_session_may_keep(GjSession *session)
+{
+	session->kept = __atomic_add_fetch(&threads.nkept, 1, __ATOMIC_RELAXED) <= GJ_MOST_KEPT;
+	if (!session->kept)
+		__atomic_sub_fetch(&threads.nkept, 1, __ATOMIC_RELAXED);
+	return session->kept;
+}
+
 /* After a run: true if the peer begins anew; type of its message. */
 static bool
 begins_anew(GjSession *session, uint32_t *type)
@@ -364,15 +377,19 @@ begins_anew(GjSession *session, uint32_t *type)
 	if (!session->told)
 		return false;
 	gj_session_end_reading(session);
-	look_for_next_run(session->socket);
+	if (session->kept)
+		look_for_next_run(session->socket);
 	do
 	{
 		*type = receive(session);
 		if (*type == GJ_MSG_RELEASE)
 			gj_session_drop_stages(session);
-		if (*type == GJ_MSG_CLOSED)
-			return false;
-	} while (*type != GJ_MSG_HELLO);
+	} while (*type != GJ_MSG_HELLO && *type != GJ_MSG_CLOSED);
+	if (session->kept)
+		__atomic_sub_fetch(&threads.nkept, 1, __ATOMIC_RELAXED);
+	session->kept = false;
+	if (*type == GJ_MSG_CLOSED)
+		return false;
 	gj_session_drop_stages(session);
 	start_session(session, session->socket, session->load.ring, session->output);
 	return true;

@@ -83,6 +83,7 @@ typedef struct GjSession
 	GjMemoryQuota memory;
 	GjJournalMark mark;
 	bool		told;			/* DONE was sent */
+	bool		kept;			/* it allows the peer to keep the connection */
 	struct GjSession *next_closing; /* while it gives back what it held: session/run.c */
 	uint32_t	nsources;
 	GjFailPoint fail_point;
@@ -110,6 +111,9 @@ extern void gj_session_error(GjSession *session, GjStatus reason, const char *de
 
 /* Runs the program of the SUBMIT message, up to and including DONE or ERROR. */
 extern void gj_session_run(GjSession *session);
+
+/* Whether the peer may keep the connection, and its rings, for a next run. */
+extern bool gj_session_may_keep(GjSession *session);
 
 /* Waits until earlier runs of the process have given back what they held. */
 extern void gj_session_await_closing(uint32_t pid);
