@@ -144,5 +144,14 @@ SELECT jsonb_array_elements(gj_node('SELECT a.id FROM a JOIN b ON a.k > b.lo AND
 SELECT jsonb_array_elements(gj_node('SELECT c.id FROM c WHERE EXISTS (SELECT FROM a WHERE a.k = c.k AND a.v > c.id)')->'Joins');
 SELECT jsonb_array_elements(gj_node('SELECT a.id, c.id FROM a CROSS JOIN c')->'Joins');
 
-DROP TABLE a, b, c, empty;
+-- of columns that are all equal the streamed table's is looked up, also where the query names another one
+CREATE TABLE fact AS SELECT i % 100 AS k, i % 7 AS k2, i AS v FROM generate_series(1, 20000) i;
+CREATE TABLE dim AS SELECT k, k2, k * k2 AS v FROM generate_series(0, 99) k, generate_series(0, 6) k2;
+CREATE TABLE small AS SELECT i AS k, i % 20 AS c FROM generate_series(0, 199) i;
+VACUUM ANALYZE fact, dim, small;
+SELECT j->>'Join Condition' FROM jsonb_array_elements(gj_node('SELECT count(*), sum(fact.v + dim.v) FROM fact JOIN dim ON dim.k = fact.k AND dim.k2 = fact.k2 JOIN small ON small.k = dim.k WHERE dim.v = 6')->'Joins') j;
+SELECT gj_same('SELECT count(*), sum(fact.v + dim.v) FROM fact JOIN dim ON dim.k = fact.k AND dim.k2 = fact.k2 JOIN small ON small.k = dim.k WHERE dim.v = 6');
+SELECT gj_same('SELECT fact.v, dim.v, small.c FROM fact JOIN dim ON dim.k = fact.k AND dim.k2 > fact.k2 JOIN small ON small.k = dim.k WHERE small.c < 3 AND fact.v % 50 = 1');
+
+DROP TABLE a, b, c, empty, fact, dim, small;
 DROP FUNCTION by_all;

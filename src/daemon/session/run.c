@@ -495,14 +495,14 @@ static struct
 {
 	pthread_mutex_t lock;
 	pthread_cond_t given_back;
-	GjSession  *first;			/* linked by next_closing */
+	GjSession  *first;			/* linked by done.next_closing */
 }			closing = {.lock = PTHREAD_MUTEX_INITIALIZER,.given_back = PTHREAD_COND_INITIALIZER};
 
 /* The lock is held. */
 static bool
 is_closing(uint32_t pid)
 {
-	for (GjSession *session = closing.first; session; session = session->next_closing)
+	for (GjSession *session = closing.first; session; session = session->done.next_closing)
 		if (session->hello.pid == pid)
 			return true;
 	return false;
@@ -541,10 +541,10 @@ tell_done(GjSession *session, const GjRunStats *stats)
 
 	gj_journal_count(session->hello.database, GJ_OK);
 	pthread_mutex_lock(&closing.lock);
-	session->next_closing = closing.first;
+	session->done.next_closing = closing.first;
 	closing.first = session;
 	pthread_mutex_unlock(&closing.lock);
-	session->told = true;
+	session->done.told = true;
 	gj_session_send(session, &done, sizeof(done));
 }
 
@@ -554,12 +554,12 @@ end_closing(GjSession *session)
 {
 	GjSession **link;
 
-	if (!session->told)
+	if (!session->done.told)
 		return;
 	pthread_mutex_lock(&closing.lock);
-	for (link = &closing.first; *link != session; link = &(*link)->next_closing)
+	for (link = &closing.first; *link != session; link = &(*link)->done.next_closing)
 		;
-	*link = session->next_closing;
+	*link = session->done.next_closing;
 	pthread_cond_broadcast(&closing.given_back);
 	pthread_mutex_unlock(&closing.lock);
 }
@@ -754,7 +754,7 @@ gj_session_run(GjSession *session)
 	/* threads of a team that was not closed may still read it */
 	if (!lost)
 		free(program);
-	if (!session->told)
+	if (!session->done.told)
 	{
 		if (session->closed)
 			status = GJ_CANCELLED;

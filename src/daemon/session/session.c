@@ -364,20 +364,20 @@ start_session(GjSession *session, int socket, GjSegment *load, GjSegment *output
 bool
 gj_session_may_keep(GjSession *session)
 {
-	session->kept = __atomic_add_fetch(&threads.nkept, 1, __ATOMIC_RELAXED) <= GJ_MOST_KEPT;
-	if (!session->kept)
+	session->done.kept = __atomic_add_fetch(&threads.nkept, 1, __ATOMIC_RELAXED) <= GJ_MOST_KEPT;
+	if (!session->done.kept)
 		__atomic_sub_fetch(&threads.nkept, 1, __ATOMIC_RELAXED);
-	return session->kept;
+	return session->done.kept;
 }
 
 /* After a run: true if the peer begins anew; type of its message. */
 static bool
 begins_anew(GjSession *session, uint32_t *type)
 {
-	if (!session->told)
+	if (!session->done.told)
 		return false;
 	gj_session_end_reading(session);
-	if (session->kept)
+	if (session->done.kept)
 		look_for_next_run(session->socket);
 	do
 	{
@@ -385,9 +385,9 @@ begins_anew(GjSession *session, uint32_t *type)
 		if (*type == GJ_MSG_RELEASE)
 			gj_session_drop_stages(session);
 	} while (*type != GJ_MSG_HELLO && *type != GJ_MSG_CLOSED);
-	if (session->kept)
+	if (session->done.kept)
 		__atomic_sub_fetch(&threads.nkept, 1, __ATOMIC_RELAXED);
-	session->kept = false;
+	session->done.kept = false;
 	if (*type == GJ_MSG_CLOSED)
 		return false;
 	gj_session_drop_stages(session);
@@ -477,7 +477,7 @@ session_main(void *arg)
 	{
 		int			fd;
 
-		if (session->told)
+		if (session->done.told)
 			look_for_next_run(threads.listener);
 		fd = accept_one();
 		end_to_wait();

@@ -66,6 +66,14 @@ typedef struct GjSessionAsk
 	uint32_t	answer_bytes;
 } GjSessionAsk;
 
+/* The end of a successful run. */
+typedef struct GjSessionDone
+{
+	bool		told;			/* DONE was sent */
+	bool		kept;			/* it allows the peer to keep the connection */
+	struct GjSession *next_closing; /* while it gives back what it held: session/run.c */
+} GjSessionDone;
+
 typedef struct GjSession
 {
 	int			socket;
@@ -82,9 +90,7 @@ typedef struct GjSession
 	GjQuota    *running;		/* that the run has a place in; NULL: none */
 	GjMemoryQuota memory;
 	GjJournalMark mark;
-	bool		told;			/* DONE was sent */
-	bool		kept;			/* it allows the peer to keep the connection */
-	struct GjSession *next_closing; /* while it gives back what it held: session/run.c */
+	GjSessionDone done;
 	uint32_t	nsources;
 	GjFailPoint fail_point;
 	uint32_t	sources_ended;	/* by all loaders, one bit each */
