@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <type_traits>
+
 #include "fused_kernels.cuh"
 #include "fused_launch.cuh"
 #include "fused_plain_plan.cuh"
@@ -282,15 +284,21 @@ forms_of_output(const GjFusedPlan *plan)
 	return forms;
 }
 
-/* The plan for kernels that know so much: without gj_eval registers take no memory. */
-static GjFusedPlan
-plan_for(const GjFusedPlan *plan, Forms forms)
+/*
+ * Calls launch(forms, plan) for the kernels that know these forms, with the forms as a constant,
+ * and with a plan for them: without gj_eval registers take no memory.
+ */
+template <typename Launch>
+static GjStatus
+launch_for(Forms forms, const GjFusedPlan *plan, const Launch &launch)
 {
 	GjFusedPlan made = *plan;
 
-	if (forms != FORMS_CODE)
-		made.nregisters = 0;
-	return made;
+	if (forms == FORMS_CODE)
+		return launch(std::integral_constant<Forms, FORMS_CODE>(), plan);
+	made.nregisters = 0;
+	return forms == FORMS_BYTES ? launch(std::integral_constant<Forms, FORMS_BYTES>(), &made)
+								: launch(std::integral_constant<Forms, FORMS_INTEGERS>(), &made);
 }
 
 /*
@@ -309,14 +317,10 @@ static GjStatus
 select_tuples(GjQueue *queue, const GjFusedPlan *plan, const Input &input, const Stage &stage,
 			  const TupleList &to, uint32_t stride)
 {
-	const Forms forms = forms_of_stage(plan, stage);
-	const GjFusedPlan made = plan_for(plan, forms);
-
-	if (forms == FORMS_CODE)
-		return launch_select<FORMS_CODE>(queue, &made, input, stage, to, stride);
-	return forms == FORMS_BYTES
-			   ? launch_select<FORMS_BYTES>(queue, &made, input, stage, to, stride)
-			   : launch_select<FORMS_INTEGERS>(queue, &made, input, stage, to, stride);
+	return launch_for(forms_of_stage(plan, stage), plan,
+					  [&](auto forms, const GjFusedPlan *made) {
+						  return launch_select<forms.value>(queue, made, input, stage, to, stride);
+					  });
 }
 
 /*
@@ -558,14 +562,10 @@ launch_all(GjQueue *queue, const GjFusedPlan *plan, const Plain *plain, const In
 	GJ_TRY(run_stages(queue, plan, plain, input, nrows, list_bytes, cuts, &stage));
 	if (only_marks)
 		return select_tuples(queue, plan, input, stage, {}, 1);
-	const Forms forms = std::max(forms_of_stage(plan, stage), forms_of_output(plan));
-	const GjFusedPlan made = plan_for(plan, forms);
-
-	if (forms == FORMS_CODE)
-		return launch_output<FORMS_CODE>(queue, &made, input, stage, groups, missed);
-	return forms == FORMS_BYTES
-			   ? launch_output<FORMS_BYTES>(queue, &made, input, stage, groups, missed)
-			   : launch_output<FORMS_INTEGERS>(queue, &made, input, stage, groups, missed);
+	return launch_for(
+		std::max(forms_of_stage(plan, stage), forms_of_output(plan)), plan,
+		[&](auto forms, const GjFusedPlan *made)
+		{ return launch_output<forms.value>(queue, made, input, stage, groups, missed); });
 }
 
 /* ---- payloads */

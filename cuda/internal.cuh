@@ -73,8 +73,7 @@ typedef struct GjKit
 	uint32_t nevents;
 	cudaEvent_t mark[2 * GJ_MAX_MARKS + 1]; /* all that a queue may have, and one between */
 	uint32_t nmarks;
-	/* free blocks of GJ_SMALL_LEAST << class bytes, for what is queued on `stream` behind their use
-	 */
+	/* free blocks of GJ_SMALL_LEAST << class bytes, for what `stream` does behind their use */
 	void *small[GJ_SMALL_CLASSES][GJ_SMALL_BLOCKS];
 	uint32_t nsmall[GJ_SMALL_CLASSES];
 	struct GjKit *next; /* in the device's list, while no queue has it */
