@@ -51,9 +51,11 @@ connect_within(int timeout, GjSendFirst send, void *arg, GjMsgWelcome *welcome, 
 	GjConnection *connection = gj_kept_take(gj_device_kind());
 
 	if (connection != NULL)
+	{
 		connection = gj_connection_again(connection, send, arg, welcome, failure);
-	if (connection != NULL || failure->timeout)
-		return connection;
+		if (connection != NULL || failure->timeout)
+			return connection;
+	}
 	return gj_connection_open_within(timeout, send, arg, welcome, failure);
 }
 
@@ -69,7 +71,6 @@ connect_for_run(const GjProgram *program, GjSendFirst send, void *arg, GjFailure
 		gj_fail(failure, GJ_INJECTED, "%s", "");
 		return NULL;
 	}
-	failure->timeout = false;
 	connection = connect_within(gj_device_known() ? GJ_RESTART_TIMEOUT : 0, send, arg, &welcome,
 								failure);
 	if (connection == NULL)

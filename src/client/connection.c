@@ -287,17 +287,11 @@ GjConnection *
 gj_connection_again(GjConnection *connection, GjSendFirst send, void *arg, GjMsgWelcome *welcome,
 					GjFailure *failure)
 {
-	uint32		kind = connection->kind;
-
 	if (connection->incarnation == known_incarnation)
-	{
-		connection = greet_known(connection, send, arg, welcome, failure);
-		if (connection != NULL || failure->reason != GJ_NO_DAEMON || failure->timeout)
-			return connection;
-	}
-	else
-		gj_connection_close(connection);
-	return gj_connection_open(kind, send, arg, welcome, failure);
+		return greet_known(connection, send, arg, welcome, failure);
+	gj_connection_close(connection);
+	gj_fail(failure, GJ_NO_DAEMON, "%s", "");
+	return NULL;
 }
 
 void

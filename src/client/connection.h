@@ -4,8 +4,8 @@
  *
  * A connection lives in a memory context of its own, a child of the one that was
  * current when it was opened, or taken (kept.h).  Deleting that context closes it, and unmaps
- * its rings, so an error or a cancel closes it at once.  Messages are read and written without blocking;
- * functions that wait process interrupts.
+ * its rings, so an error or a cancel closes it at once.  Messages are read and written without
+ * blocking; functions that wait process interrupts.
  */
 #ifndef GJ_CLIENT_CONNECTION_H
 #define GJ_CLIENT_CONNECTION_H
@@ -72,10 +72,7 @@ typedef void (*GjSendFirst) (GjConnection *connection, void *arg);
 extern GjConnection *gj_connection_open(uint32 kind, GjSendFirst send, void *arg,
 										GjMsgWelcome *welcome, GjFailure *failure);
 
-/*
- * The same with one that a run was done with; if that is of no use any more, with a new one.  It
- * goes if this fails.
- */
+/* The same with one that a run was done with, which goes if this fails. */
 extern GjConnection *gj_connection_again(GjConnection *connection, GjSendFirst send, void *arg,
 										 GjMsgWelcome *welcome, GjFailure *failure);
 

@@ -228,8 +228,6 @@ static bool
 column_has_value(PlannerInfo *root, const Var *var)
 {
 	RangeTblEntry *rte = planner_rt_fetch(var->varno, root);
-	Relation	rel;
-	bool		result;
 	ListCell   *lc;
 
 	/* an anti join may have been an outer one */
@@ -237,13 +235,8 @@ column_has_value(PlannerInfo *root, const Var *var)
 		if (lfirst_node(SpecialJoinInfo, lc)->jointype != JOIN_SEMI)
 			return false;
 	/* nobody sees to what foreign tables promise */
-	if (rte->rtekind != RTE_RELATION || rte->relkind == RELKIND_FOREIGN_TABLE ||
-		var->varlevelsup != 0 || var->varattno <= 0)
-		return false;
-	rel = table_open(rte->relid, NoLock);
-	result = gj_is_not_null(RelationGetDescr(rel), var->varattno - 1);
-	table_close(rel, NoLock);
-	return result;
+	return rte->rtekind == RTE_RELATION && rte->relkind != RELKIND_FOREIGN_TABLE &&
+		var->varlevelsup == 0 && var->varattno > 0 && gj_is_not_null_column(rte->relid, var->varattno);
 }
 
 /* True if an expression is known to have a value for every row. */

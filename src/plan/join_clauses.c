@@ -251,14 +251,24 @@ gj_share_classes(const GjJoinClauses *clauses)
 	return false;
 }
 
-/* True if a clause of this class compares source s with what is joined. */
-static bool
-class_joins(const GjAttempt *a, const GjJoinClauses *clauses, const EquivalenceClass *ec, int s)
+/*
+ * The clause of a class that compares source s with what is joined: the first one with the streamed
+ * source, or else with any; -1: there is none.
+ */
+static int
+find_of_class(const GjAttempt *a, const GjJoinClauses *clauses, const EquivalenceClass *ec, int s)
 {
+	int			found = -1;
+
 	for (int i = 0; i < clauses->n; i++)
 		if (whole_class_of(clauses->array[i].rinfo) == ec && gj_compares(a, &clauses->array[i], s, true))
-			return true;
-	return false;
+		{
+			if (clauses->array[i].sources == (1u << s | 1))
+				return i;
+			if (found < 0)
+				found = i;
+		}
+	return found;
 }
 
 void
@@ -278,7 +288,7 @@ gj_add_implied(GjAttempt *a, GjJoinClauses *clauses, int s)
 		EquivalenceClass *ec = whole_class_of(rinfo);
 		GjJoinClause clause = {.is_implied = true};
 
-		if (ec == NULL || class_joins(a, clauses, ec, s))
+		if (ec == NULL || find_of_class(a, clauses, ec, s) >= 0)
 			continue;
 		classify_clause(a, rinfo, &clause);
 		if (!gj_compares(a, &clause, s, true))
@@ -286,24 +296,6 @@ gj_add_implied(GjAttempt *a, GjJoinClauses *clauses, int s)
 		clauses->array = repalloc(clauses->array, sizeof(GjJoinClause) * (clauses->n + 1));
 		clauses->array[clauses->n++] = clause;
 	}
-}
-
-/* The first clause of a class that compares s with the streamed source, or else with any that is joined. */
-static int
-find_of_class(const GjAttempt *a, const GjJoinClauses *clauses, const EquivalenceClass *ec, int s)
-{
-	int			found = -1;
-
-	for (int i = 0; i < clauses->n; i++)
-	{
-		if (whole_class_of(clauses->array[i].rinfo) != ec || !gj_compares(a, &clauses->array[i], s, true))
-			continue;
-		if (clauses->array[i].sources == (1u << s | 1))
-			return i;
-		if (found < 0)
-			found = i;
-	}
-	return found;
 }
 
 void

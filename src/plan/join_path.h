@@ -205,6 +205,8 @@ extern Path *gj_stage_path(PlannerInfo *root, const GjBuilder *builder, int s,
 						   const GjProgram *program);
 
 /* src/plan/source_tables.c */
+/* True if the table, which is open, has no NULL in a column of its own. */
+extern bool gj_is_not_null_column(Oid relid, AttrNumber attnum);
 
 /*
  * RT indexes of the tables that a relation's rows come from: the table itself, or what

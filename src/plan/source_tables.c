@@ -19,7 +19,18 @@
 #include "parser/parsetree.h"
 #include "utils/rel.h"
 
+#include "compat.h"
 #include "plan/join_path.h"
+
+bool
+gj_is_not_null_column(Oid relid, AttrNumber attnum)
+{
+	Relation	rel = table_open(relid, NoLock);
+	bool		result = gj_is_not_null(RelationGetDescr(rel), attnum - 1);
+
+	table_close(rel, NoLock);
+	return result;
+}
 
 /* Adds the tables below `relid`, which has members. */
 static List *

@@ -70,18 +70,11 @@ gj_is_never_null(const Query *query, Node *node)
 {
 	Var		   *var = (Var *) node;
 	RangeTblEntry *rte;
-	Relation	rel;
-	bool		result;
 
 	if (!IsA(node, Var) || var->varlevelsup != 0 || var->varattno <= 0)
 		return false;
 	rte = gj_only_table(query, var->varno);
-	if (rte == NULL)
-		return false;
-	rel = table_open(rte->relid, NoLock);
-	result = gj_is_not_null(RelationGetDescr(rel), var->varattno - 1);
-	table_close(rel, NoLock);
-	return result;
+	return rte != NULL && gj_is_not_null_column(rte->relid, var->varattno);
 }
 
 Expr *

@@ -456,7 +456,7 @@ gj_add_run_stats(GjRunStats *sum, const GjRunStats *stats, uint32_t counted)
 typedef struct GjMsgDone
 {
 	uint32_t	type;
-	uint32_t	may_keep;		/* 1: the connection may wait for a next run; there are not too many that do */
+	uint32_t	may_keep;		/* 1: the connection may wait for a next run: not too many do */
 	GjRunStats	stats;
 } GjMsgDone;
 

@@ -36,19 +36,20 @@ add_value(const GjRun *run, GjFusedPlan *plan, int32_t e, bool is_argument)
 {
 	GjFusedExpr made = {.form = GJ_FUSED_NONE};
 	GjNode		node;
+	bool		has_terms;
 
 	if (plan->nexprs == GJ_FUSED_EXPRS)
 		return -1;
 	if (e >= 0)
 	{
 		gj_node_follow(run, (uint32_t) e, &node);
+		has_terms = node.kind == GJ_NODE_ONLY_IF || node.kind == GJ_NODE_CASE;
 		if (node.kind == GJ_NODE_COLUMN || node.kind == GJ_NODE_BINARY ||
 			(node.kind == GJ_NODE_HASH && !is_argument))
 			made = node.term[0];
 		else if (is_argument && node.nfactors > 0 &&
 				 plan->nfactors + node.nfactors <= GJ_FUSED_FACTORS &&
-				 ((node.kind != GJ_NODE_ONLY_IF && node.kind != GJ_NODE_CASE) ||
-				  plan->nterms + node.nterms <= GJ_FUSED_TERMS))
+				 (!has_terms || plan->nterms + node.nterms <= GJ_FUSED_TERMS))
 		{
 			made.form = GJ_FUSED_PRODUCTS;
 			made.arg = (uint8_t) node.nfactors;
@@ -56,7 +57,7 @@ add_value(const GjRun *run, GjFusedPlan *plan, int32_t e, bool is_argument)
 			memcpy(&plan->factors[plan->nfactors], node.factor,
 				   node.nfactors * sizeof(GjFusedFactor));
 			plan->nfactors += (uint8_t) node.nfactors;
-			if (node.kind == GJ_NODE_ONLY_IF || node.kind == GJ_NODE_CASE)
+			if (has_terms)
 				make_case(plan, &node, &made);
 		}
 		else

@@ -198,7 +198,7 @@ gj_run_least_space(const GjRun *run)
 	return tuple_bytes(run) * GJ_MIN_TUPLES;
 }
 
-/* Half of what is left for up to GJ_MAX_TUPLES, and little of it for more, up to what the device takes. */
+/* Half of what is left for GJ_MAX_TUPLES, and little of it for more, up to what the device takes. */
 void
 gj_run_choose_max_tuples(GjRun *run)
 {

@@ -300,6 +300,13 @@ gj_resident_find(GjResident *store, const GjWanted *wanted, uint16_t *places,
 	/* they lie anywhere: all are fetched at once, not one after the other */
 	for (uint32_t i = 0; i < n; i++)
 		found[i].fragment = *bucket_of(store, &wanted->relation, numbers[i]);
+	/* the first one tells where the columns of the others are */
+	for (uint32_t i = 0; i < n; i++)
+		if (found[i].fragment)
+		{
+			(void) covers(found[i].fragment, wanted, places);
+			break;
+		}
 	for (uint32_t i = 0; i < n; i++)
 		if (found[i].fragment)
 			prefetch_fragment(found[i].fragment, wanted->ncolumns, places);

@@ -257,9 +257,8 @@ extern GjResident *gj_resident_store(GjDeviceEntry *entry, uint64_t cache_size);
 extern uint64_t gj_resident_clock(GjResident *store);
 
 /*
- * Looks for the fragments of n numbers, to found[n].  places[ncolumns]: as for gj_fragment_find.  map_lsns
- * are
- * those of the pages of the visibility map, per_map fragments each, from fragment 0 on.
+ * Looks for the fragments of n numbers, to found[n].  places[ncolumns]: as for gj_fragment_find.
+ * map_lsns are those of the pages of the visibility map, per_map fragments each, from fragment 0 on.
  */
 extern void gj_resident_find(GjResident *store, const GjWanted *wanted, uint16_t *places,
 							 const uint32_t *numbers, uint32_t n, const uint64_t *map_lsns,
