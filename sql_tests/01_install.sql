@@ -108,16 +108,33 @@ CREATE FUNCTION gj_how(query text, run bool DEFAULT true) RETURNS text LANGUAGE 
 	FROM gj_nodes(query, CASE WHEN run THEN 'ANALYZE, TIMING OFF, SUMMARY OFF, ' ELSE '' END || 'COSTS OFF') n
 $$;
 
+-- What PostgreSQL itself returns.  A statement that asks for the same few rows again gets those of its first question.
+CREATE FUNCTION gj_native(query text) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+	question text := statement_timestamp() || query;
+	result text[];
+	enabled text := current_setting('gpujoin.enabled');
+BEGIN
+	IF current_setting('gj.question', true) = question THEN
+		RETURN current_setting('gj.answer')::text[];
+	END IF;
+	PERFORM set_config('gpujoin.enabled', 'off', false);
+	result := gj_rows(query);
+	PERFORM set_config('gpujoin.enabled', enabled, false);
+	IF cardinality(result) <= 5000 THEN
+		PERFORM set_config('gj.question', question, false), set_config('gj.answer', result::text, false);
+	END IF;
+	RETURN result;
+END $$;
+
 -- Compares what PostgreSQL and gpujoin return.
 CREATE FUNCTION gj_compare(query text, OUT answer text, OUT same bool) LANGUAGE plpgsql AS $$
 DECLARE
-	native text[];
+	native text[] := gj_native(query);
 	forced text[];
 	enabled text := current_setting('gpujoin.enabled');
 	force text := current_setting('gpujoin.force');
 BEGIN
-	PERFORM set_config('gpujoin.enabled', 'off', false);
-	native := gj_rows(query);
 	PERFORM set_config('gpujoin.enabled', 'on', false), set_config('gpujoin.force', 'on', false);
 	forced := gj_rows(query);
 	PERFORM set_config('gpujoin.enabled', enabled, false), set_config('gpujoin.force', force, false);

@@ -63,16 +63,14 @@ $node->backup($backup);
 $node->stop;
 $node->{_install_path} = $bare;
 $node->start;
-($rc, $out, $err) = $node->psql('shop', 'SELECT 1');
-like($err, $gone, 'a database that names the library is closed');
+like(refusal($node, 'shop'), $gone, 'a database that names the library is closed');
 is($node->safe_psql('postgres', 'SELECT 1'), 1, 'others are not');
 ($rc, $out, $err) = $node->psql('postgres', 'SELECT * FROM gpujoin_devices');
 like($err, qr/ERROR:  could not access file/, 'functions say that they are gone');
 {
 	local $ENV{PGOPTIONS} = '-c session_preload_libraries=';
 	is($node->safe_psql('shop', 'SELECT a FROM t'), 1, 'a superuser enters without the library');
-	($rc, $out, $err) = $node->psql('shop', 'SELECT a FROM t', extra_params => [ '-U', 'mortal' ]);
-	like($err, qr/permission denied to set parameter "session_preload_libraries"/, 'nobody else does');
+	like(refusal($node, 'shop', '-U', 'mortal'), qr/permission denied to set parameter "session_preload_libraries"/, 'nobody else does');
 	like(still_loaded(), qr/ALTER DATABASE shop RESET/, 'scripts/still_loaded works then, too');
 }
 $node->safe_psql('postgres', 'ALTER DATABASE shop RESET session_preload_libraries');
@@ -81,8 +79,7 @@ is($node->safe_psql('shop', 'DROP EXTENSION gpujoin; SELECT count(*) FROM pg_ext
 
 # all databases
 $node->safe_psql('postgres', "ALTER DATABASE $_ SET session_preload_libraries = gpujoin") foreach qw(shop template1 postgres);
-($rc, $out, $err) = $node->psql('postgres', 'SELECT 1');
-like($err, $gone, 'all databases are closed');
+like(refusal($node, 'postgres'), $gone, 'all databases are closed');
 $node->stop;
 my $in = "ALTER DATABASE postgres RESET session_preload_libraries;\nALTER DATABASE shop RESET session_preload_libraries;\nALTER DATABASE template1 RESET session_preload_libraries;\n";
 IPC::Run::run([ "$bare/bin/postgres", '--single', '-D', $node->data_dir, 'postgres' ], '<', \$in, '>', \$out, '2>', \$err);
@@ -108,8 +105,7 @@ $standby->append_conf('postgresql.conf', "hot_standby = on");
 $standby->set_standby_mode;
 $standby->start;
 is($standby->safe_psql('postgres', 'SELECT pg_is_in_recovery()'), 't', 'a standby without the files runs');
-($rc, $out, $err) = $standby->psql('shop', 'SELECT 1');
-like($err, $gone, 'a database that gpujoin_enable() has changed is closed there');
+like(refusal($standby, 'shop'), $gone, 'a database that gpujoin_enable() has changed is closed there');
 {
 	local $ENV{PGOPTIONS} = '-c session_preload_libraries=';
 	is($standby->safe_psql('shop', 'SELECT a FROM t'), 1, 'but for superusers');
@@ -127,8 +123,7 @@ $restored->start;
 }
 ok(!(grep { !/extension "gpujoin"|extension gpujoin|already exists|^DETAIL|^HINT/ } split /\n/, $err), 'a dump is restored without the files, but for the extension') or diag($err);
 like($err, qr/ERROR:  extension "gpujoin" is not available/, 'which is missed');
-($rc, $out, $err) = $restored->psql('shop', 'SELECT a FROM t');
-like($err, $gone, 'a database that names the library is closed');
+like(refusal($restored, 'shop'), $gone, 'a database that names the library is closed');
 $restored->safe_psql('postgres', 'ALTER DATABASE shop RESET session_preload_libraries; ALTER ROLE mortal IN DATABASE shop RESET session_preload_libraries');
 is($restored->safe_psql('shop', 'SELECT a FROM t'), 1, 'and opened');
 $restored->stop;

@@ -10,7 +10,7 @@ use Test::More;
 use Time::HiRes qw(time usleep);
 
 our @EXPORT = qw(new_node device devices_conf restart_with_devices have_gpu how on_device wrapped_programs own_extensions start_psql finish daemon_pids launcher_pid restarted wait_until idle_ms
-  plan_of native_answer received right_sessions right_when_failing cancelled $sums $sums_answer $rows $rows_answer);
+  plan_of native_answer received refusal right_sessions right_when_failing cancelled $sums $sums_answer $rows $rows_answer);
 
 # Two queries over tables that new_node() makes, and their answers.
 our $sums = 'SELECT count(*), sum(f.v + d.c) FROM f JOIN d ON f.k = d.k';
@@ -176,6 +176,17 @@ sub cancelled
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my ($rc, $out, $err) = $node->psql('postgres', "$settings SET gpujoin.fail_at = 'stall'; SET statement_timeout = '300ms'; $query");
 	like($err, qr/statement timeout/, "$name: cancelled");
+}
+
+# What a server says that refuses a connection; empty: it accepts it.  For psql() a psql that ends before it has read
+# its SQL is an error.
+sub refusal
+{
+	my ($node, $database, @options) = @_;
+	my ($out, $err);
+	my @command = ('psql', '-XAtq', '-d', $node->connstr($database), @options, '-c', 'SELECT 1');
+	return '' if IPC::Run::run(\@command, '<', '/dev/null', '>', \$out, '2>', \$err);
+	return $err;
 }
 
 # How many of n sessions at once have this answer, and no error.
