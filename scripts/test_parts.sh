@@ -49,9 +49,10 @@ test_server() {
 		{ fail "a server with the tests' helpers"; return 1; }
 }
 
-# A line for servers of regress: while autovacuum analyzes a table, its snapshot keeps a test's VACUUM
-# from marking pages as all-visible, and these do not stay resident.
-no_autovacuum="autovacuum = off"
+# Lines for servers of regress.  While autovacuum analyzes a table, its snapshot keeps a test's VACUUM from
+# marking pages as all-visible, and these do not stay resident.  Compiling expressions takes longer than most
+# queries; other parts do it.
+for_regress=("autovacuum = off" "jit = off")
 
 # Saves the program of a join; its rows are in $work/saved.out.
 save_program() {
@@ -149,7 +150,7 @@ regress() {
 	[ $((ok + bad)) -gt 0 ] || fail "make installcheck ran no test"
 }
 
-part_regress() { test_server "$no_autovacuum" && regress; }
+part_regress() { test_server "${for_regress[@]}" && regress; }
 
 # differential NAME ARGUMENT...: of scripts/differential.pl
 differential() {
@@ -179,7 +180,7 @@ part_random() { test_server && random "$random_queries" $seeds; }
 # The cpu, or each GPU, pretends to be four devices.
 part_limits() {
 	local little_memory=--little-memory
-	test_server "$no_autovacuum" "gpujoin.cpu_devices = 4" "gpujoin.gpu_devices = 4" \
+	test_server "${for_regress[@]}" "gpujoin.cpu_devices = 4" "gpujoin.gpu_devices = 4" \
 		"gpujoin.device_memory_limit = '64MB'" || return
 	regress
 	random "$limited_queries" $seeds
@@ -298,7 +299,7 @@ end_sanitized() {
 }
 
 part_sanitizer() {
-	start_sanitized address,undefined "$no_autovacuum" || return
+	start_sanitized address,undefined "${for_regress[@]}" || return
 	regress
 	end_sanitized
 }

@@ -32,7 +32,7 @@ INSERT INTO f SELECT i, i * 7919 % 700, CASE WHEN i % 11 <> 0 THEN (ARRAY['Zoe',
 	CASE WHEN i % 11 <> 0 THEN i % 30 - 15 END, CASE i % 5 WHEN 0 THEN NULL WHEN 1 THEN CASE WHEN i % 2 = 0 THEN 9223372036854775807 ELSE -9223372036854775808 END ELSE (i % 40)::int8 * 3000000000 END,
 	CASE i % 19 WHEN 0 THEN NULL WHEN 1 THEN '-infinity' ELSE date '2026-01-01' + i * 31 % 300 END,
 	CASE i % 9 WHEN 0 THEN NULL WHEN 1 THEN 'NaN' WHEN 2 THEN '-Infinity' WHEN 3 THEN '-0' WHEN 4 THEN '0' WHEN 5 THEN -i ELSE i % 1000 / 8.0 END, CASE WHEN i % 8 <> 0 THEN (i * 17 % 1000 - 500) / 4.0 END,
-	(4294967295 - i * 43 % 1000)::oid, CASE WHEN i % 3 <> 0 THEN i % 2 = 0 END, repeat('long text ' || i % 3, 300 + i % 2 * 1500), repeat('far text ' || i % 3, 250 + i % 2), i % 60 - 30
+	(4294967295 - i * 43 % 1000)::oid, CASE WHEN i % 3 <> 0 THEN i % 2 = 0 END, repeat('long text ' || i % 3, 200 + i % 2 * 200), repeat('far text ' || i % 3, 250 + i % 2), i % 60 - 30
 FROM generate_series(1, 4000) i;
 CREATE TABLE g (k int PRIMARY KEY, c int, name text);
 INSERT INTO g SELECT i, i % 4, 'name ' || i % 100 FROM generate_series(0, 599) i;

@@ -18,7 +18,7 @@ VACUUM ANALYZE o, li, p;
 CREATE FUNCTION ran(query text) RETURNS text LANGUAGE sql AS $$
 	SELECT concat(gj_same(query), ', stages: ',
 		(SELECT count(*) FROM jsonb_path_query(gj_explain(query), 'strict $.**?(@."Custom Plan Provider" == "GpuJoin").Sources[*]?(@.Kind == "stage")')),
-		CASE WHEN gj_explain(query) @? '$.**?(@."Subplan Name" like_regex "^SubPlan|^\\(SubPlan")' THEN ', subplan' END)
+		CASE WHEN gj_explain(query)::text ~ '"Subplan Name": "\(?SubPlan' THEN ', subplan' END)
 $$;
 
 -- again for each row: LATERAL with a parameter in the stage, in the join that reads it, in a stage of

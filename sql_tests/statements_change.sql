@@ -129,7 +129,7 @@ SELECT gj_same('SELECT t.id, s.n FROM t JOIN (SELECT k, count(*) AS n FROM b JOI
 CREATE FUNCTION staged_change(statement text, tab text DEFAULT 'target') RETURNS text LANGUAGE sql AS $$
 	SELECT concat(gj_change(statement, tab), ', stages: ',
 		(SELECT count(*) FROM jsonb_path_query(gj_explain(statement), 'strict $.**?(@."Custom Plan Provider" == "GpuJoin").Sources[*]?(@.Kind == "stage")')),
-		CASE WHEN gj_explain(statement) @? '$.**?(@."Subplan Name" like_regex "^SubPlan|^\\(SubPlan")' THEN ', subplan' END)
+		CASE WHEN gj_explain(statement)::text ~ '"Subplan Name": "\(?SubPlan' THEN ', subplan' END)
 $$;
 CREATE TABLE target (id int PRIMARY KEY, k int, v bigint, note text);
 INSERT INTO target SELECT i, i % 50, i, 'note ' || i FROM generate_series(1, 500) i;

@@ -19,7 +19,7 @@ VACUUM ANALYZE o, li, p, nn, none;
 
 -- the same rows, by whom, and whether the plan has a subquery that runs for each row
 CREATE FUNCTION unnested(query text) RETURNS text LANGUAGE sql AS $$
-	SELECT concat(gj_same(query), CASE WHEN gj_explain(query) @? '$.**?(@."Subplan Name" like_regex "^SubPlan|^\\(SubPlan")' THEN ', subplan' END)
+	SELECT concat(gj_same(query), CASE WHEN gj_explain(query)::text ~ '"Subplan Name": "\(?SubPlan' THEN ', subplan' END)
 $$;
 
 -- EXISTS: in CASE, OR, FILTER, SELECT, ORDER BY, a group's key; several ties, duplicates, NULLs, nothing

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 # Without hints in the WAL a page keeps its LSN when its bit is set; the test library would have them.
-my $node = new_node('resident', preload => 1, init => { allows_streaming => 1 }, conf => "autovacuum = off\nwal_log_hints = off\n");
+my $node = new_node('resident', preload => 1, init => { allows_streaming => 1 }, conf => "wal_log_hints = off\n");
 my $session = GpuJoin::session();
 $node->safe_psql('postgres', q{
 	CREATE TABLE r (id int, k int, v int);

@@ -13,7 +13,7 @@ $session .= ' SET gpujoin.exchange = off;';
 my $is_used = "device = '" . device() . "' AND status = 'ready'";
 my $limited = "$session SET gpujoin.device_memory_limit = '16MB';";
 # pages that were written without WAL have no LSN, and what has none is never found unchanged
-my $node = new_node('devices', preload => 1, conf => "autovacuum = off\nwal_level = replica\ngpujoin.devices_per_query = 0\ntemp_file_limit = '500MB'\nwork_mem = '16MB'\ngpujoin.cache_size = 0\n");
+my $node = new_node('devices', preload => 1, conf => "wal_level = replica\ngpujoin.devices_per_query = 0\ntemp_file_limit = '500MB'\nwork_mem = '16MB'\ngpujoin.cache_size = 0\n");
 $node->safe_psql('postgres', q{
 	-- a hot key, keys that are NULL, values that are, and text
 	CREATE TABLE big AS SELECT i AS id, CASE WHEN i % 2 = 0 THEN 7 WHEN i % 11 = 0 THEN NULL ELSE i END AS k,

@@ -8,7 +8,7 @@ use GpuJoin;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('statements', preload => 1, conf => "autovacuum = off\n");
+my $node = new_node('statements', preload => 1);
 $node->safe_psql('postgres', q{
 	CREATE TABLE first_t AS SELECT i AS id, i % 10 AS k, i AS v FROM generate_series(1, 40) i;
 	CREATE TABLE first_a AS SELECT i AS k, i * 100 AS x FROM generate_series(0, 7) i;

@@ -13,7 +13,7 @@ $node->safe_psql('postgres', q{
 	-- every tenth key twice, keys that are NULL, values that are, text of both sides
 	CREATE TABLE l AS SELECT i AS id, CASE WHEN i % 11 = 0 THEN NULL ELSE i % 90000 END AS k, nullif(i % 10, 3)::int2 AS v,
 		CASE WHEN i % 7 > 0 THEN repeat('l', i % 20) || i % 90000 END AS t, i * 0.5::float8 AS f FROM generate_series(1, 150000) i;
-	CREATE TABLE r AS SELECT i AS id, CASE WHEN i % 13 = 0 THEN NULL ELSE i + 10000 END AS k, i % 9 AS v, repeat('r', i % 17) || i AS u,
+	CREATE TABLE r AS SELECT i AS id, CASE WHEN i % 303 = 0 THEN NULL ELSE i + 10000 END AS k, i % 9 AS v, repeat('r', i % 17) || i AS u,
 		CASE WHEN i % 5 > 0 THEN repeat('l', i % 20) || i END AS t FROM generate_series(1, 100000) i;
 	CREATE TABLE more AS SELECT i AS k, i % 7 AS v FROM generate_series(1, 400000) i;
 	CREATE TABLE few AS SELECT i AS k, i % 5 AS w, 's' || i AS t FROM generate_series(1, 200) i;

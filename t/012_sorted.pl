@@ -8,7 +8,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $session = GpuJoin::session();
-my $node = new_node('sorted', preload => 1, conf => "autovacuum = off\ngpujoin.devices_per_query = 0\nwork_mem = '16MB'\ntemp_file_limit = '500MB'\n");
+my $node = new_node('sorted', preload => 1, conf => "gpujoin.devices_per_query = 0\nwork_mem = '16MB'\ntemp_file_limit = '500MB'\n");
 $node->safe_psql('postgres', q{
 	-- keys that are NULL and that many rows have, values of all widths, texts that are long, short, and not there
 	CREATE TABLE big AS SELECT i AS id, CASE WHEN i % 2 = 0 THEN 7 WHEN i % 11 = 0 THEN NULL ELSE i END AS k, (i::int8 * 2654435761 % 1000003)::int AS r,

@@ -10,7 +10,7 @@ use Test::More;
 use Time::HiRes qw(usleep);
 
 my $session = GpuJoin::session();
-my $node = new_node('signals', preload => 1, conf => "autovacuum = off\ngpujoin.cache_size = 0\nwork_mem = '16MB'\ngpujoin.devices_per_query = 0\n");
+my $node = new_node('signals', preload => 1, conf => "gpujoin.cache_size = 0\nwork_mem = '16MB'\ngpujoin.devices_per_query = 0\n");
 my @numbers = split ' ', $Config{sig_num};
 my @names = split ' ', $Config{sig_name};
 my %number = map { $names[$_] => $numbers[$_] } 0 .. $#names;

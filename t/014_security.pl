@@ -10,7 +10,7 @@ use Test::More;
 my $session = GpuJoin::session();
 # only superusers may load what is loaded anyway
 (my $settings = $session) =~ s/LOAD 'gpujoin';//;
-my $node = new_node('security', preload => 1, conf => "autovacuum = off\nlog_statement = none\nlog_min_duration_statement = -1\n");
+my $node = new_node('security', preload => 1, conf => "log_statement = none\nlog_min_duration_statement = -1\n");
 $node->safe_psql('postgres', q{
 	CREATE ROLE reader LOGIN; CREATE ROLE nobody LOGIN; CREATE ROLE owner LOGIN;
 	CREATE TABLE secret AS SELECT i AS k, CASE WHEN i % 2 = 0 THEN 'reader' ELSE 'owner' END AS of, i * 7 AS v, i % 60 AS g FROM generate_series(1, 20000) i;

@@ -11,7 +11,7 @@ use Test::More;
 
 # Checksums would tell of pages that are written over here.
 my $node = new_node('stale_map', preload => 1, init => { allows_streaming => 1, no_data_checksums => 1 },
-	conf => "autovacuum = off\nwal_log_hints = off\n");
+	conf => "wal_log_hints = off\n");
 my $session = GpuJoin::session();
 $node->safe_psql('postgres', q{
 	CREATE TABLE s (id int, k int, v int) WITH (fillfactor = 30);

@@ -14,7 +14,7 @@ my $flips = $ENV{GJ_FLIPS} || 60;
 srand($seed);
 my $slot_size = 4 * 1024 * 1024;
 
-my $node = new_node('damaged_batch', preload => 1, conf => "autovacuum = off\n");
+my $node = new_node('damaged_batch', preload => 1);
 $node->safe_psql('postgres', q{
 	CREATE TABLE w AS SELECT i AS id, i % 100 AS k, (i % 1000 / 100.0)::numeric(22,2) AS n, (i * 1e30)::numeric AS wide,
 		CASE WHEN i % 3 > 0 THEN 'a text of some length ' || repeat(chr(65 + i % 26), 150 + i % 100) END AS t,

@@ -11,7 +11,7 @@ use Test::More;
 # Tables so small that PostgreSQL's plan costs less than loading them, and more than using what is
 # resident: to a GPU they are small if rows cost PostgreSQL less.
 my $costs = device() eq 'cuda' ? "cpu_tuple_cost = 0.0035\ncpu_operator_cost = 0.0009\n" : '';
-my $node = new_node('auto', preload => 1, conf => "autovacuum = off\n$costs");
+my $node = new_node('auto', preload => 1, conf => $costs);
 ok(on_device($node), 'there is a device');
 $node->safe_psql('postgres', q{
 	SELECT gpujoin_cache_evict();

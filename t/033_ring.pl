@@ -15,6 +15,7 @@ $node->safe_psql('postgres', q{
 		CASE WHEN i % 7 > 0 THEN repeat('l', i % 20) || i % 900 END AS t, i * 0.5::float8 AS f FROM generate_series(1, 1000) i;
 	CREATE TABLE r AS SELECT i AS id, CASE WHEN i % 13 = 0 THEN NULL ELSE i + 100 END AS k, i % 9 AS v, repeat('r', i % 17) || i AS u,
 		CASE WHEN i % 5 > 0 THEN repeat('l', i % 20) || i END AS t, i % 1000 AS x FROM generate_series(1, 20000) i;
+	CREATE INDEX ON r (k); -- PostgreSQL's own plans are quick
 	CREATE TABLE few AS SELECT i AS k, i % 5 AS w, 's' || i AS t FROM generate_series(1, 200) i;
 	CREATE TABLE none (k int, v int);
 	CREATE TABLE one AS SELECT 7 AS k, 1 AS v;

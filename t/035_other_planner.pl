@@ -13,7 +13,7 @@ my $library = PostgreSQL::Test::Utils::tempdir() . '/other_planner.so';
 system('gcc', '-shared', '-fPIC', "-I$include", '-o', $library, "$FindBin::RealBin/other_planner.c") == 0 or die;
 
 # set_*_pathlist_hook of gpujoin call those before them
-my $node = new_node('other', conf => "shared_preload_libraries = '$library,gpujoin'\nautovacuum = off\n"
+my $node = new_node('other', conf => "shared_preload_libraries = '$library,gpujoin'\n"
 	  . "gpujoin.device = " . device() . "\ngpujoin.auto_prewarm = '100MB'\n");
 ok(on_device($node), 'there is a device');
 $node->safe_psql('postgres', q{

@@ -8,7 +8,7 @@ use GpuJoin;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('damaged_arrays', preload => 1, conf => "autovacuum = off\n");
+my $node = new_node('damaged_arrays', preload => 1);
 my @tables = qw(plain pglz lz4);
 my $has_lz4 = $node->safe_psql('postgres', "SELECT 'lz4' = ANY (enumvals) FROM pg_settings WHERE name = 'default_toast_compression'") eq 't';
 pop @tables unless $has_lz4;

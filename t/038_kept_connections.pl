@@ -8,7 +8,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-my $node = new_node('kept', preload => 1, conf => "autovacuum = off\n");
+my $node = new_node('kept', preload => 1);
 ok(on_device($node), 'queries are on the device');
 # a result of groups is joined, and groups are compared with a value of all: several stages
 my $stages = 'SELECT count(*), sum(g.s) FROM d JOIN (SELECT k, sum(v) AS s FROM f GROUP BY k) g USING (k) WHERE g.s > (SELECT avg(v) FROM f)';

@@ -97,7 +97,7 @@ sub new_node
 	$node->init(%{ $options{init} || {} });
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpujoin'\ngpujoin.device = " . device() . "\n")
 	  if $options{preload};
-	$node->append_conf('postgresql.conf', "max_connections = 60\nstatement_timeout = 60s\njit = off\n" . ($options{conf} || ''));
+	$node->append_conf('postgresql.conf', "max_connections = 60\nautovacuum = off\nstatement_timeout = 60s\njit = off\n" . ($options{conf} || ''));
 	$node->start;
 	$node->safe_psql('postgres', q{
 		SET client_min_messages = warning;
