@@ -7,7 +7,7 @@
  * gj_compile() say no, and the caller leaves that expression to PostgreSQL.
  *
  * This file compiles nodes of a kind each, columns, constants and lists; device_call.c and
- * device_condition.c the others.  See device_expr.h.
+ * device_condition.c the others; device_key.c clauses of joins.  See device_expr.h.
  */
 #include "postgres.h"
 
@@ -550,9 +550,8 @@ gj_compile_node(GjCompileContext *cxt, Expr *node, int depth)
 	}
 }
 
-/* Adds what was compiled since `first` as an expression of a type. */
-static int
-add_expr(GjCompileContext *cxt, int first, Oid typid)
+int
+gj_add_compiled(GjCompileContext *cxt, int first, Oid typid)
 {
 	GjExpr		result = {0};
 
@@ -566,8 +565,6 @@ add_expr(GjCompileContext *cxt, int first, Oid typid)
 	cxt->builder->can_fail |= cxt->can_fail;
 	return gj_builder_expr(cxt->builder, &result);
 }
-
-#define COMPILE_CONTEXT(b)	{.builder = (b), .guard = -1, .case_value = -1}
 
 int
 gj_compile(GjBuilder *builder, Expr *expr)
@@ -591,7 +588,7 @@ compile_filtered(GjCompileContext *cxt, Expr *expr, Expr *filter)
 int
 gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter, GjNumericInfo *numeric)
 {
-	GjCompileContext cxt = COMPILE_CONTEXT(builder);
+	GjCompileContext cxt = GJ_COMPILE_CONTEXT(builder);
 	Expr	   *expr = arg ? arg : (Expr *) makeBoolConst(true, false);
 	GjBuilderMark mark;
 	int			first = builder->ninstrs;
@@ -612,13 +609,13 @@ gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter, GjNumericInfo *
 		numeric->scale = decimal ? cxt.scale : 0;
 		numeric->mixed = decimal && cxt.mixed;
 	}
-	return add_expr(&cxt, first, exprType((Node *) expr));
+	return gj_add_compiled(&cxt, first, exprType((Node *) expr));
 }
 
 int
 gj_compile_word(GjBuilder *builder, Expr *expr)
 {
-	GjCompileContext cxt = COMPILE_CONTEXT(builder);
+	GjCompileContext cxt = GJ_COMPILE_CONTEXT(builder);
 	GjBuilderMark mark;
 	int			first = builder->ninstrs;
 
@@ -631,7 +628,7 @@ gj_compile_word(GjBuilder *builder, Expr *expr)
 		return -1;
 	}
 	gj_emit_unary(&cxt, GJ_OP_WORD_T, 0);
-	return add_expr(&cxt, first, INT8OID);
+	return gj_add_compiled(&cxt, first, INT8OID);
 }
 
 bool
@@ -670,171 +667,4 @@ gj_compilable(GjBuilder *builder, Expr *expr, bool *can_fail)
 	*can_fail = e >= 0 && builder->exprs[e].can_fail;
 	gj_builder_reset(builder, &mark);
 	return e >= 0;
-}
-
-/* The function of a clause that can be a key, or NULL. */
-static const GjDeviceFunction *
-key_function(Expr *clause)
-{
-	OpExpr	   *op = (OpExpr *) clause;
-	const GjDeviceFunction *func;
-
-	if (!IsA(clause, OpExpr) || list_length(op->args) != 2)
-		return NULL;
-	set_opfuncid(op);
-	func = gj_device_function(op->opfuncid);
-	if (func == NULL || !gj_collation_fits(func, op->inputcollid) ||
-		(func->op != GJ_OP_EQ_I && func->op != GJ_OP_EQ_F && func->op != GJ_OP_EQ_T))
-		return NULL;
-	return func;
-}
-
-bool
-gj_key_clause(Expr *clause, Expr **left, Expr **right)
-{
-	if (key_function(clause) == NULL)
-		return false;
-	*left = linitial(((OpExpr *) clause)->args);
-	*right = lsecond(((OpExpr *) clause)->args);
-	return true;
-}
-
-bool
-gj_inequality_clause(Expr *clause, Expr **left, Expr **right, GjOp *op)
-{
-	OpExpr	   *node = (OpExpr *) clause;
-	const GjDeviceFunction *func;
-
-	if (!IsA(clause, OpExpr) || list_length(node->args) != 2)
-		return false;
-	set_opfuncid(node);
-	func = gj_device_function(node->opfuncid);
-	/* both bounds of a range must see the same key: no conversions that depend on them */
-	if (func == NULL ||
-		(func->flags & (GJ_CALL_DECIMAL | GJ_CALL_LEFT_DATE | GJ_CALL_RIGHT_DATE)) != 0)
-		return false;
-	switch (func->op)
-	{
-		case GJ_OP_LT_I:
-		case GJ_OP_LE_I:
-		case GJ_OP_GT_I:
-		case GJ_OP_GE_I:
-		case GJ_OP_LT_F:
-		case GJ_OP_LE_F:
-		case GJ_OP_GT_F:
-		case GJ_OP_GE_F:
-			*op = func->op;
-			*left = linitial(node->args);
-			*right = lsecond(node->args);
-			return true;
-		default:
-			return false;
-	}
-}
-
-bool
-gj_key_is_exact(Expr *clause)
-{
-	const GjDeviceFunction *func = key_function(clause);
-
-	return func != NULL && func->op != GJ_OP_EQ_T;
-}
-
-bool
-gj_key_has_halves(Expr *clause)
-{
-	return key_function(clause)->op == GJ_OP_EQ_T;
-}
-
-bool
-gj_halves_are_exact(Expr *clause)
-{
-	return gj_key_has_halves(clause) &&
-		exprType(linitial(((OpExpr *) clause)->args)) == UUIDOID &&
-		exprType(lsecond(((OpExpr *) clause)->args)) == UUIDOID;
-}
-
-/* True for values that are integers of at most 32 bits. */
-static bool
-is_narrow_integer(Expr *expr)
-{
-	switch (gj_type(exprType((Node *) expr))->kind)
-	{
-		case GJ_BOOL:
-		case GJ_INT2:
-		case GJ_INT4:
-		case GJ_UINT4:
-		case GJ_UINT1:
-			return true;
-		default:
-			return false;
-	}
-}
-
-bool
-gj_key_packs(Expr *clause)
-{
-	const GjDeviceFunction *func = key_function(clause);
-	List	   *args = ((OpExpr *) clause)->args;
-
-	return func->op == GJ_OP_EQ_I &&
-		(func->flags & (GJ_CALL_DECIMAL | GJ_CALL_LEFT_DATE | GJ_CALL_RIGHT_DATE)) == 0 &&
-		is_narrow_integer(linitial(args)) && is_narrow_integer(lsecond(args));
-}
-
-int
-gj_compile_packed_key(GjBuilder *builder, Expr *const *clauses, Expr *const *sides)
-{
-	GjCompileContext cxt = COMPILE_CONTEXT(builder);
-	GjBuilderMark mark;
-	int			first = builder->ninstrs;
-
-	gj_builder_mark(builder, &mark);
-	for (int i = 0; i < 2; i++)
-		if (!gj_compile_argument(&cxt, key_function(clauses[i]), sides[i],
-								 sides[i] == linitial(((OpExpr *) clauses[i])->args) ? 0 : 1, i))
-		{
-			gj_builder_reset(builder, &mark);
-			return -1;
-		}
-	gj_emit(&cxt, (GjInstr) {.op = GJ_OP_PACK_I, .dst = 0, .a = 0, .b = 1});
-	return add_expr(&cxt, first, INT8OID);
-}
-
-int
-gj_compile_key(GjBuilder *builder, Expr *clause, Expr *side, int half)
-{
-	const GjDeviceFunction *func = key_function(clause);
-	List	   *args = ((OpExpr *) clause)->args;
-	GjCompileContext cxt = COMPILE_CONTEXT(builder);
-	int			which = side == linitial(args) ? 0 : 1;
-	GjBuilderMark mark;
-	int			scale = 0;
-	int			first = builder->ninstrs;
-
-	gj_builder_mark(builder, &mark);
-	if (func->flags & GJ_CALL_DECIMAL)
-	{
-		/* the scale of the other side */
-		if (!gj_compile_node(&cxt, list_nth(args, 1 - which), 0))
-			scale = -1;
-		else
-			scale = cxt.scale;
-		gj_builder_reset(builder, &mark);
-		cxt = (GjCompileContext) COMPILE_CONTEXT(builder);
-	}
-	if (scale < 0 || !gj_compile_argument(&cxt, func, side, which, 0))
-	{
-		gj_builder_reset(builder, &mark);
-		return -1;
-	}
-	if ((func->flags & GJ_CALL_DECIMAL) && cxt.scale < scale)
-		gj_scale_up(&cxt, 0, cxt.scale, scale);
-	if (half != GJ_WHOLE_KEY)
-		gj_emit(&cxt, (GjInstr) {.op = GJ_OP_KEY_T,
-				.arg = (half == 0 ? 0 : GJ_KEY_SECOND) |
-				(gj_halves_are_exact(clause) ? GJ_KEY_WHOLE : 0)});
-	else if (func->op == GJ_OP_EQ_T)
-		gj_emit_unary(&cxt, GJ_OP_HASH_T, 0);
-	return add_expr(&cxt, first, func->op == GJ_OP_EQ_T ? INT8OID : exprType((Node *) side));
 }

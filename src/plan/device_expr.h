@@ -28,6 +28,8 @@ typedef struct GjCompileContext
 	int			case_scale;
 } GjCompileContext;
 
+#define GJ_COMPILE_CONTEXT(b)	{.builder = (b), .guard = -1, .case_value = -1}
+
 /* ---- device_expr.c */
 
 /* Takes register `depth` into use. */
@@ -56,6 +58,9 @@ extern bool gj_compile_bound(GjCompileContext *cxt, Expr *node, GjBound bound, i
 extern bool gj_compile_node(GjCompileContext *cxt, Expr *node, int depth);
 /* Loads a column, or whether it is NULL. */
 extern bool gj_compile_column(GjCompileContext *cxt, Expr *node, bool is_null_test, int depth);
+
+/* Adds what was compiled since instruction `first` as an expression of a type, and returns its number. */
+extern int	gj_add_compiled(GjCompileContext *cxt, int first, Oid typid);
 
 /* ---- device_call.c */
 

@@ -228,11 +228,13 @@ extern int	gj_compile_word(GjBuilder *builder, Expr *expr);
  */
 extern bool gj_compilable(GjBuilder *builder, Expr *expr, bool *can_fail);
 
-/* True if `clause` is left = right in a way that makes it a join key of the device. */
-extern bool gj_key_clause(Expr *clause, Expr **left, Expr **right);
-
 /* True if a clause compares an average of a stage, which is no key: average.c. */
 extern bool gj_compares_average(const GjBuilder *builder, Expr *clause);
+
+/* src/plan/device_key.c */
+
+/* True if `clause` is left = right in a way that makes it a join key of the device. */
+extern bool gj_key_clause(Expr *clause, Expr **left, Expr **right);
 
 /* True if `clause` is an inequality; *op is GJ_OP_LT_I, ... GJ_OP_GE_I or one of floats. */
 extern bool gj_inequality_clause(Expr *clause, Expr **left, Expr **right, GjOp *op);
