@@ -236,7 +236,7 @@ schemes() {
 			done
 		} | sql >"$work/runs"
 		same "$(sed '/^Time: /d; /^$/d' "$work/runs" | sort -u)"
-		read -r median spread < <(sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p' "$work/runs" | sort -n | awk '{ t[NR] = $1 } END { printf "%.1f %.1f–%.1f\n", t[int((NR + 1) / 2)], t[1], t[NR] }')
+		read -r median spread < <(timings <"$work/runs" | statistics)
 		[ "$g" -gt 1 ] || exchange=
 		table_row "$name | $exchange" "$g" "$median" "$spread" "$(goal "$g" "$goal")"
 	done; done

@@ -22,7 +22,7 @@ if [ -n "${GJ_DUCKDB:-}" ]; then duck=$(mktemp /tmp/duckdb_peer.XXXXXX); gcc -O2
 # one_process NAME QUERY ANSWER: PostgreSQL without workers, and gpujoin cold in new sessions
 one_process() {
 	local name=$1 query=$2 expected=$3 cold=$median fresh
-	fresh=$(for _ in $(seq "$repeat"); do cold_times "$gpu" "$query" 1; echo "$median"; done | sort -n | awk '{ t[NR] = $1 } END { print t[int((NR + 1) / 2)] }')
+	fresh=$(for _ in $(seq "$repeat"); do cold_times "$gpu" "$query" 1; echo "$median"; done | middle)
 	row "$name: gpujoin, cold, first query of a session" "$fresh" "" "$(ratio "$native_ms" "$fresh")"
 	times "$one" "$query" 1
 	[ "$answer" = "$expected" ] || { echo "$name: answers differ: $answer, $expected" >&2; exit 1; }

@@ -19,13 +19,20 @@ insert_parallel() {
 	sql -c "VACUUM ANALYZE $table"
 }
 
+# psql's times, in milliseconds, a line each; of such lines the median, and "median min–max"
+timings() { sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p'; }
+middle() { sort -n | awk '{ t[NR] = $1 } END { print t[int((NR + 1) / 2)] }'; }
+statistics() { sort -n | awk '{ t[NR] = $1 } END { printf "%.1f %.1f–%.1f\n", t[int((NR + 1) / 2)], t[1], t[NR] }'; }
+# has_database NAME; tpc_database BENCHMARK: the name of that of bench/tpc.sh
+has_database() { [ "$(sql -d postgres -c "SELECT count(*) FROM pg_database WHERE datname = '$1'")" = 1 ]; }
+tpc_database() { echo "$1_$(tr . _ <<<"$scale")"; }
+
 # times SETTINGS QUERY REPEAT: runs the query once, then REPEAT times; sets $median, $spread (min to max) and $answer
 times() {
 	local settings=$1 query=$2 n=$3 out
 	out=$({ echo "$settings;"; [ "$n" = 1 ] || echo "$query;"; echo '\timing on'; for _ in $(seq "$n"); do echo "$query;"; done; } | sql)
 	answer=$(sed '/^Time: /d' <<<"$out" | sort -u)
-	read -r median spread < <(sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p' <<<"$out" | sort -n |
-		awk '{ t[NR] = $1 } END { printf "%.1f %.1f–%.1f\n", t[int((NR + 1) / 2)], t[1], t[NR] }')
+	read -r median spread < <(timings <<<"$out" | statistics)
 }
 
 # cold_times SETTINGS QUERY REPEAT: the same with nothing of any table on the device before each run
@@ -33,18 +40,16 @@ cold_times() {
 	local out
 	out=$({ echo "$1;"; for _ in $(seq "$3"); do printf 'SELECT NULL FROM gpujoin_cache_evict();\n\\timing on\n%s;\n\\timing off\n' "$2"; done; } | sql)
 	answer=$(sed '/^Time: /d; /^$/d' <<<"$out" | sort -u)
-	read -r median spread < <(sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p' <<<"$out" | sort -n |
-		awk '{ t[NR] = $1 } END { printf "%.1f %.1f–%.1f\n", t[int((NR + 1) / 2)], t[1], t[NR] }')
+	read -r median spread < <(timings <<<"$out" | statistics)
 }
 
 # compare_times SETTINGS_A SETTINGS_B QUERY REPEAT: the same for two settings in turn, in one session; also sets
 # $median_b and $spread_b
 compare_times() {
 	local query=$3 n=$4 out
-	statistics() { sort -n | awk '{ t[NR] = $1 } END { printf "%.1f %.1f–%.1f\n", t[int((NR + 1) / 2)], t[1], t[NR] }'; }
 	out=$({ echo "$1;"; echo "$query;"; echo "$2;"; echo "$query;"
 		for _ in $(seq "$n"); do printf '%s;\n\\timing on\n%s;\n\\timing off\n' "$1" "$query" "$2" "$query"; done; } |
-		sql | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p')
+		sql | timings)
 	read -r median spread < <(sed -n 1~2p <<<"$out" | statistics)
 	read -r median_b spread_b < <(sed -n 2~2p <<<"$out" | statistics)
 }
@@ -76,7 +81,7 @@ load_rates() {
 	plans=$({ echo "$1;"; for _ in $(seq "$3"); do echo "EXPLAIN (ANALYZE, COSTS OFF) $2;"; done; } | sql)
 	launched=$(sed -n 's/.*Loader Workers Launched: //p' <<<"$plans" | sort -n | head -1)
 	launched=${launched:-0}
-	rate=$(sed -n 's/.*Loading: .* ms  \([0-9.]*\) GB.*/\1/p' <<<"$plans" | sort -n | awk '{ t[NR] = $1 } END { print t[int((NR + 1) / 2)] }')
+	rate=$(sed -n 's/.*Loading: .* ms  \([0-9.]*\) GB.*/\1/p' <<<"$plans" | middle)
 }
 
 # make_j1: the tables of J1, and $j1_query

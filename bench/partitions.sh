@@ -16,7 +16,6 @@ set_workers "${GJ_LOADER_WORKERS:-}"
 
 # plans TABLE PREPARE: runs the query with EXPLAIN after PREPARE; its plan
 plans() { { echo "$gpu;"; echo "$2;"; echo "EXPLAIN (ANALYZE, COSTS OFF) SELECT count(*), sum(v) FROM $1;"; } | sql; }
-middle() { sort -n | awk '{ t[NR] = $1 } END { print t[int((NR + 1) / 2)] }'; }
 evict="SELECT NULL FROM gpujoin_cache_evict()"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -6,9 +6,8 @@
 #   GJ_REPEAT=15   plans of each query, by turns without and with gpujoin, in one session; medians are printed
 cd "$(dirname "$0")" && . ./lib.sh
 repeat=${GJ_REPEAT:-15}
-database=tpch_$(echo "$scale" | tr . _)
-[ "$(sql -d postgres -c "SELECT count(*) FROM pg_database WHERE datname = '$database'")" = 1 ] ||
-	GJ_SCALE=$scale GJ_REPEAT=0 ./tpc.sh tpch >/dev/null
+database=$(tpc_database tpch)
+has_database "$database" || GJ_SCALE=$scale GJ_REPEAT=0 ./tpc.sh tpch >/dev/null
 export PGDATABASE=$database
 
 eight="SELECT n_name, count(*), sum(l_extendedprice * (1 - l_discount)) AS revenue
@@ -25,7 +24,7 @@ planning() {
 	local out
 	out=$(for _ in $(seq 0 "$repeat"); do printf '%s;\nEXPLAIN (SUMMARY) %s;\n' "$native" "$1" "$gpu" "$1"; done |
 		sql | sed -n 's/^Planning Time: \([0-9.]*\) ms/\1/p' | tail -n +3)
-	for first in 1 2; do sed -n "$first~2p" <<<"$out" | sort -n | awk '{ t[NR] = $1 } END { printf "%s ", t[int((NR + 1) / 2)] }'; done
+	for first in 1 2; do sed -n "$first~2p" <<<"$out" | middle; done | paste -s -d ' '
 }
 
 echo "## Planning, TPC-H at scale $scale"

@@ -66,11 +66,11 @@ run() {
 	[ "${3:-}" != cold ] || evict="DO 'BEGIN PERFORM gpujoin_cache_evict(); END';"
 	once() { { echo "SET statement_timeout = '${limit}s'; $1;"; for _ in $(seq "$3"); do echo "$evict"; echo '\timing on'; echo "$2;"; echo '\timing off'; done; } | psql -XAtq 2>&1; }
 	out=$(once "$1" "$2" 1)
-	read -r ms < <(sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p' <<<"$out")
+	read -r ms < <(timings <<<"$out")
 	if grep -q 'statement timeout' <<<"$out"; then ms=${limit}000 answer=late; return; fi
 	! grep -q '^ERROR' <<<"$out" || { echo "$2: $out" >&2; exit 1; }
 	answer=$(sed '/^Time:/d' <<<"$out" | sort)
-	if awk -v m="$ms" 'BEGIN { exit m >= 300 }'; then n=$repeat; out=$(once "$1" "$2" $((n + 1))); ms=$(sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p' <<<"$out" | sed "1d" | sort -n | awk '{ t[NR] = $1 } END { print t[int((NR + 1) / 2)] }'); fi
+	if awk -v m="$ms" 'BEGIN { exit m >= 300 }'; then n=$repeat; out=$(once "$1" "$2" $((n + 1))); ms=$(timings <<<"$out" | sed 1d | middle); fi
 }
 
 # plan SETTINGS QUERY STATE: the plan, without costs

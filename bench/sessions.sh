@@ -20,7 +20,7 @@ echo "SELECT g, count(*), sum(v) FROM short_fact f JOIN short_dim d ON f.d = d.i
 printf '\\set k random(1, 100000)\nSELECT v FROM short_row WHERE id = :k\n' >"$row"
 # tps SETTING SCRIPT SESSIONS TRANSACTIONS: transactions a second, connecting for each
 tps() { PGOPTIONS="$PGOPTIONS -c gpujoin.enabled=$1" pgbench -n -C -f "$2" -c "$3" -t "$4" 2>&1 | sed -n 's/^tps = \([0-9.]*\).*/\1/p'; }
-middle() { sort -n | awk '{ t[NR] = $1 } END { printf "%.0f (%.0f–%.0f)", t[int((NR + 1) / 2)], t[1], t[NR] }'; }
+middle_and_range() { sort -n | awk '{ t[NR] = $1 } END { printf "%.0f (%.0f–%.0f)", t[int((NR + 1) / 2)], t[1], t[NR] }'; }
 declare -A got
 for _ in $(seq "$rounds"); do
 	for setting in on off; do
@@ -35,5 +35,5 @@ echo
 echo "| sessions a second, each new | gpujoin | gpujoin.enabled = off |"
 echo "| --- | ---: | ---: |"
 for kind in join row; do
-	echo "| $kind | $(printf '%s' "${got[${kind}on]}" | middle) | $(printf '%s' "${got[${kind}off]}" | middle) |"
+	echo "| $kind | $(printf '%s' "${got[${kind}on]}" | middle_and_range) | $(printf '%s' "${got[${kind}off]}" | middle_and_range) |"
 done

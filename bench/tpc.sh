@@ -17,7 +17,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 benchmark=${1:-}; shift || true
 [ "$benchmark" = tpch ] || [ "$benchmark" = ssb ] || { sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 2; }
 cd "$here" && . ./lib.sh
-database=${benchmark}_$(echo "$scale" | tr . _)
+database=$(tpc_database "$benchmark")
 sessions=${GJ_LOAD_SESSIONS:-$(nproc)}
 case $benchmark in
 	tpch) tables="region nation supplier part partsupp customer orders lineitem" ;;
@@ -83,7 +83,7 @@ BEGIN
 	INTO device_joins, host_joins, device_aggs, host_aggs, plan_sources FROM node;
 END \$\$"
 
-[ "$(sql -d postgres -c "SELECT count(*) FROM pg_database WHERE datname = '$database'")" = 1 ] || load
+has_database "$database" || load
 export PGDATABASE=$database
 [ "$(sql -c "SELECT count(*) FROM pg_proc WHERE proname = 'bench_parts'")" = 1 ] || sql -c "$parts_function"
 # "cached" means in shared_buffers, which a large table does not enter by being read
