@@ -44,12 +44,9 @@ FROM unnest(ARRAY['connect', 'memory', 'probe']) WITH ORDINALITY AS t(p, n) ORDE
 -- after the first batch: the right rows, or an error that says what happened, never other rows
 CREATE FUNCTION fails_after_output(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-	native text[];
+	native text[] := gj_native(query);
 	forced text[];
 BEGIN
-	SET gpujoin.enabled = off;
-	native := gj_rows(query);
-	SET gpujoin.enabled = on;
 	SET gpujoin.fail_at = 'output';
 	forced := gj_rows(query);
 	RESET gpujoin.fail_at;

@@ -141,7 +141,7 @@ RESET gpujoin.device_memory_limit;
 
 -- an inner side whose keys have gaps, of which one column is read, none or two: cold and twice resident, and after a change; so
 -- large on a GPU that its table keeps that column, which tables of the cpu device do not do
-SELECT CASE current_setting('gpujoin.device') WHEN 'cuda' THEN 1 ELSE 10 END AS less \gset
+SELECT CASE current_setting('gpujoin.device') WHEN 'cpu' THEN 10 ELSE 1 END AS less \gset
 CREATE TABLE gaps_f WITH (autovacuum_enabled = off) AS
 SELECT (i * 7919::bigint % (1300000 / :less)) * 1000 AS k, i % 100 AS v FROM generate_series(1, 1200000 / :less) i;
 CREATE TABLE gaps_d WITH (autovacuum_enabled = off) AS
