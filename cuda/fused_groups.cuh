@@ -100,7 +100,7 @@ static __device__ __forceinline__ void
 find_groups(const GroupKeys<R> &keys, const GjGroups &groups, uint32_t wanted, uint32_t (&group)[R])
 {
 	uint64_t at[R];
-	uint32_t open = groups.nslots > 0 ? wanted : 0;
+	uint32_t open = wanted;
 
 #pragma unroll
 	for (uint32_t i = 0; i < R; i++)
@@ -139,7 +139,7 @@ find_groups(const GroupKeys<R> &keys, const GjGroups &groups, uint32_t wanted, u
 	}
 }
 
-/* Groups of the wanted tuples: GJ_FUSED_NO_GROUP where it is not known. */
+/* Groups of the wanted tuples: GJ_FUSED_NO_GROUP where it is not known.  There is a table. */
 template <uint32_t R, Forms forms>
 static __device__ __forceinline__ void
 groups_of(const GjFusedPlan &plan, const GjGroups &groups, Tuples<R> &t, uint32_t wanted,

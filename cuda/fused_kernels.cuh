@@ -108,6 +108,12 @@ tuples_of(const Stage &stage, const Part &part, uint32_t p)
 	return stage.from.n != NULL ? stage.from.n[p] : part.nrows;
 }
 
+static __device__ __forceinline__ uint32_t
+chunks_of(const Part &part, uint32_t chunk)
+{
+	return (part.nrows + chunk - 1) / chunk;
+}
+
 static __device__ __forceinline__ void
 end_block(const GjFusedPlan &plan, const Input &input, const Shared *shared, uint32_t status)
 {
@@ -144,7 +150,8 @@ append_tuples(const TupleList &to, uint32_t end, const Part &part, uint32_t p, c
 
 /*
  * Takes the tuples of every stride'th chunk through a stage, R of a thread at a time, and calls
- * then(p, part, alive) for what comes out: all threads of a warp call it together.
+ * then(p, part, alive) for what comes out: all threads of a warp call it together.  Lists are
+ * shorter than their parts, so the chunks of a part take tuples of its list by turns.
  */
 template <uint32_t R, Forms forms, typename Then>
 static __device__ __forceinline__ void
@@ -155,10 +162,14 @@ take_chunks(const GjFusedPlan &plan, const Input &input, const Stage &stage, uin
 	{
 		const uint32_t p = start_chunk<R, forms>(plan, input, chunk, shared, t);
 		const Part part = input.parts[p];
-		const uint32_t first = (chunk - part.first_chunk) * input.chunk;
-		const uint32_t end = min(first + input.chunk, tuples_of(stage, part, p));
+		const bool by_turns = stage.from.n != NULL;
+		const uint32_t turn = R * GJ_THREADS;
+		const uint32_t first = (chunk - part.first_chunk) * (by_turns ? turn : input.chunk);
+		const uint32_t step = by_turns ? chunks_of(part, input.chunk) * turn : turn;
+		const uint32_t n = tuples_of(stage, part, p);
+		const uint32_t end = by_turns ? n : min(first + input.chunk, n);
 
-		for (uint32_t base = first; base < end; base += R * GJ_THREADS)
+		for (uint32_t base = first; base < end; base += step)
 			then(p, part,
 				 take_tuples<R, forms>(plan, stage, part.first_row, base + threadIdx.x,
 									   tuples_before<R>(base, end), t, shared->counts));
@@ -289,6 +300,13 @@ write_missed(const GjFusedPlan &plan, const Input &input, const Missed &missed, 
 	}
 }
 
+/*
+ * Looking groups up in vain takes longer than what is saved where one is found.  After so many
+ * tuples a warp goes on only while it finds at least one group in LOOKED_SHARE.
+ */
+#define LOOKED_FIRST 512
+#define LOOKED_SHARE 4
+
 template <Forms forms, bool local>
 static __global__ void
 __launch_bounds__(GJ_THREADS, 2)
@@ -305,6 +323,8 @@ __launch_bounds__(GJ_THREADS, 2)
 	const uint32_t copy = local ? threadIdx.x % local_table.copies * ngroups : 0;
 	uint32_t *table = (uint32_t *) memory;
 	Tuples<R> t = start_block<R>(&code, plan, &shared, memory + local_table.nwords / 2);
+	uint32_t looked = 0; /* groups that the warp looked up */
+	uint32_t found = 0;
 
 	if constexpr (local)
 		start_table(plan, local_table, nstates, table);
@@ -315,7 +335,14 @@ __launch_bounds__(GJ_THREADS, 2)
 
 		if (!__any_sync(0xFFFFFFFF, alive != 0))
 			return;
-		groups_of<R, forms>(plan, groups, t, alive, group);
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+			group[i] = GJ_FUSED_NO_GROUP;
+		if (groups.nslots > 0 && (looked < LOOKED_FIRST || found >= looked / LOOKED_SHARE))
+		{
+			groups_of<R, forms>(plan, groups, t, alive, group);
+			looked += __reduce_add_sync(0xFFFFFFFF, (uint32_t) __popc(alive));
+		}
 #pragma unroll
 		for (uint32_t i = 0; i < R; i++)
 		{
@@ -323,6 +350,7 @@ __launch_bounds__(GJ_THREADS, 2)
 			write_missed(plan, input, missed, p, t.columns, t.rowid + i * GJ_THREADS,
 						 R * GJ_THREADS, (alive >> i & 1) && group[i] == GJ_FUSED_NO_GROUP);
 		}
+		found += __reduce_add_sync(0xFFFFFFFF, (uint32_t) __popc(known));
 		add_tuples<R, forms>(plan, t, known,
 							 [&](uint32_t a, uint32_t op, const Values<R> &values)
 							 {

@@ -140,6 +140,9 @@ gj_group_rehash(GjQueue *queue, const GjGroups *groups)
 	return GJ_OK;
 }
 
+/* In slot_of: the row is the one that stands in its slot.  There are at most 2^31 slots. */
+#define OWNS_SLOT (UINT32_C(1) << 31)
+
 static __global__ void
 __launch_bounds__(GJ_THREADS)
 	group_look_up(const __grid_constant__ GjGroupRows rows, const __grid_constant__ GjGroups groups,
@@ -166,7 +169,7 @@ __launch_bounds__(GJ_THREADS)
 		if (slot == GJ_NO_SLOT ||
 			(slot >> 32 == mine >> 32 && gj_group_owns(&rows, i, &groups, (uint32_t) slot)))
 		{
-			slot_of[i] = (uint32_t) s;
+			slot_of[i] = (uint32_t) s | (slot == GJ_NO_SLOT ? OWNS_SLOT : 0);
 			return;
 		}
 		if (++s == groups.nslots)
@@ -174,17 +177,15 @@ __launch_bounds__(GJ_THREADS)
 	}
 }
 
-/* True for a row that owns its slot. */
+/* True for a row that stands in its slot. */
 struct OwnsSlot
 {
-	const uint64_t *slots;
 	const uint32_t *slot_of;
-	uint32_t ngroups;
 
 	__host__ __device__ bool
 	operator()(uint32_t i) const
 	{
-		return (uint32_t) slots[slot_of[i]] == ngroups + i;
+		return (slot_of[i] & OWNS_SLOT) != 0;
 	}
 };
 
@@ -204,7 +205,7 @@ static GjStatus
 gj_group_find(GjQueue *queue, const GjGroupRows *rows, const GjGroups *groups, uint32_t *slot_of,
 			  uint32_t *positions, uint64_t *heap_at, uint32_t *n, uint64_t *nbytes)
 {
-	const OwnsSlot owns = {groups->slots, slot_of, groups->rows.nrows};
+	const OwnsSlot owns = {slot_of};
 	const bool refs = groups->heap_end != NULL;
 	const uint64_t nsizes = (uint64_t) rows->nrows + 1;
 
@@ -423,7 +424,7 @@ __launch_bounds__(GJ_THREADS)
 	i = positions[r];
 	g = groups.rows.nrows + r;
 	gj_group_store(&rows, i, &groups, g, heap_at ? heap_used + heap_at[r] : 0);
-	groups.slots[slot_of[i]] = gj_group_slot(rows.hash[i], g);
+	groups.slots[slot_of[i] & ~OWNS_SLOT] = gj_group_slot(rows.hash[i], g);
 	for (uint32_t a = 0; a < all.n; a++)
 		start_state(all.op[a], &groups.state[a][g]);
 }
@@ -435,7 +436,7 @@ __launch_bounds__(GJ_THREADS) group_number(const uint64_t *slots, uint32_t *slot
 	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
 
 	if (i < n)
-		slot_of[i] = (uint32_t) slots[slot_of[i]];
+		slot_of[i] = (uint32_t) slots[slot_of[i] & ~OWNS_SLOT];
 }
 
 static GjStatus

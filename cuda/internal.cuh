@@ -46,7 +46,7 @@ typedef struct GjPinnedResults
 	GjAggState states[GJ_MAX_AGGREGATES];
 	uint32_t missed[GJ_FUSED_PARTS];
 	GjSplitParts split_parts;
-	int64_t value[2];             /* sorts: of rows */
+	int64_t value[GJ_MAX_KEYS];   /* sorts: of rows */
 	struct GjPinnedResults *next; /* in the device's list, while no queue has it */
 } GjPinnedResults;
 

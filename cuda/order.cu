@@ -7,7 +7,10 @@
  * among earlier rows), so that hardly any are left once there is one.  The others are sorted
  * by CUB's radix sort, from the last key to the first, for it is stable.  Of few rows, as most
  * groups are, each is compared with all: that is one launch, where a sort is a dozen for each key.
+ * Where few of many are wanted, a row of a sorted sample bounds what is worth sorting.
  */
+#include <string.h>
+
 #include <utility>
 
 #include <cub/device/device_scan.cuh>
@@ -44,6 +47,8 @@ __launch_bounds__(GJ_THREADS) order_values(int64_t *to, const int64_t *from, con
 }
 
 #define FEW_ROWS 8192
+#define SAMPLE_ROWS 1024
+#define MANY_ROWS 2048 /* a sample of more tells which ones to sort */
 #define WARPS (GJ_THREADS / 32)
 
 /* A warp a row: its place in to[] is the number of rows that come before it.  rows = NULL: 0 .. n-1
@@ -150,6 +155,109 @@ sort_by_all(GjQueue *queue, const GjKeys *keys, uint32_t descending, Order *orde
 	return GJ_OK;
 }
 
+/* sample[i] = row i * n / SAMPLE_ROWS of n rows */
+static __global__ void
+__launch_bounds__(GJ_THREADS) take_sample(const uint32_t *rows, uint32_t n, uint32_t *sample)
+{
+	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
+
+	if (i < SAMPLE_ROWS)
+		sample[i] = rows[(uint64_t) i * n / SAMPLE_ROWS];
+}
+
+/* to[k] = key k of row *row; a thread each */
+static __global__ void
+read_row(const __grid_constant__ GjKeys keys, const uint32_t *row, int64_t *to)
+{
+	to[threadIdx.x] = keys.value[threadIdx.x][*row];
+}
+
+/*
+ * A bound for the first of m rows in order->row, a row of a sample: at least wanted->limit of them
+ * are not after it, most likely, and few more.  Waits.
+ */
+static GjStatus
+find_bound(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, const Order *order,
+		   uint32_t m, GjSortLimit *bounded)
+{
+	uint32_t *const sample = order->next;
+	uint32_t *const sorted = sample + SAMPLE_ROWS;
+	const uint32_t expected = (uint32_t) ((uint64_t) wanted->limit * SAMPLE_ROWS / m);
+	/* that fewer rows pass has a chance of 1 in 100 at most */
+	const uint32_t last = expected + expected / 2 + 4;
+
+	static_assert(2 * SAMPLE_ROWS <= MANY_ROWS && SAMPLE_ROWS / 16 * 3 / 2 + 4 < SAMPLE_ROWS);
+	take_sample<<<gj_blocks(SAMPLE_ROWS, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(order->row, m,
+																					  sample);
+	GJ_LAUNCHED(queue, "take_sample");
+	GJ_TRY(sort_few(queue, keys, wanted->descending, sample, SAMPLE_ROWS, sorted));
+	read_row<<<1, keys->nkeys, 0, queue->stream>>>(*keys, sorted + last, order->scratch);
+	GJ_LAUNCHED(queue, "read_row");
+	GJ_CUDA(queue,
+			cudaMemcpyAsync(queue->pinned->value, order->scratch, keys->nkeys * sizeof(int64_t),
+							cudaMemcpyDeviceToHost, queue->stream));
+	GJ_TRY(gj_wait(queue));
+	*bounded = *wanted;
+	bounded->bounded = bounded->ties = true;
+	memcpy(bounded->bound, queue->pinned->value, keys->nkeys * sizeof(int64_t));
+	return GJ_OK;
+}
+
+/* Moves a bound, so that what is later by the slack of the last key passes as well. */
+static void
+move_bound(GjSortLimit *bounded, uint32_t nkeys)
+{
+	int64_t *const bound = &bounded->bound[nkeys - 1];
+	const int64_t value = gj_order_value(*bound, bounded->descending, nkeys - 1);
+
+	*bound = gj_order_value(value < INT64_MAX - bounded->slack ? value + bounded->slack : INT64_MAX,
+							bounded->descending, nkeys - 1);
+}
+
+/* order->next[0 .. *n) = those of m rows in order->row that pass.  Waits. */
+static GjStatus
+select_bounded(GjQueue *queue, const GjKeys *keys, const GjSortLimit *bounded, const Order *order,
+			   uint32_t m, uint32_t *n)
+{
+	GJ_CUB(queue, cub::DeviceSelect::If, order->row, order->next, &queue->results->n, (int64_t) m,
+		   (Passes{*keys, *bounded}));
+	GJ_TRY(gj_wait(queue));
+	*n = queue->pinned->results.n;
+	return GJ_OK;
+}
+
+/*
+ * Leaves out most of the *m rows in order->row that are not wanted.  Where too few would be left
+ * all of them stay.
+ */
+static GjStatus
+leave_out_late(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, Order *order,
+			   uint32_t *m)
+{
+	while (*m > MANY_ROWS && wanted->limit <= *m / 16)
+	{
+		const uint32_t before = *m;
+		GjSortLimit bounded;
+		uint32_t n;
+
+		GJ_TRY(find_bound(queue, keys, wanted, order, before, &bounded));
+		GJ_TRY(select_bounded(queue, keys, &bounded, order, before, &n));
+		if (n < wanted->limit)
+			break;
+		/* the last row wanted is not after the bound, but its ties may be */
+		if (wanted->ties && wanted->slack > 0)
+		{
+			move_bound(&bounded, keys->nkeys);
+			GJ_TRY(select_bounded(queue, keys, &bounded, order, before, &n));
+		}
+		std::swap(order->row, order->next);
+		*m = n;
+		if (n > before / 2)
+			break;
+	}
+	return GJ_OK;
+}
+
 static GjStatus
 sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, Order *order,
 		   uint32_t *positions, uint32_t *n)
@@ -167,6 +275,7 @@ sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, Order 
 		GJ_TRY(gj_number_rows(queue, order->row, m));
 	if (m == 0)
 		return GJ_OK;
+	GJ_TRY(leave_out_late(queue, keys, wanted, order, &m));
 	GJ_TRY(sort_by_all(queue, keys, wanted->descending, order, m, NULL, NULL));
 	*n = min(m, wanted->limit);
 	if (wanted->ties && m > wanted->limit)

@@ -784,6 +784,80 @@ Fused::run(const Device &under_test)
 		check(q.download(plan.steps[0].marks, marks.size()) == marks, "marked rows", where);
 }
 
+/*
+ * Hardly any of many tuples has a group that is known.  A GPU stops looking then: each tuple must
+ * be added to its group or come back, and not both.
+ */
+static void
+test_few_found(const Device &device, Random &random, uint32_t nknown)
+{
+	const uint32_t n = 3000000;
+	std::vector<Column> columns(BYTE + 1);
+	std::vector<uint32_t> known;
+	std::vector<uint32_t> left(nknown * 100); /* tuples of each key that are neither */
+	Program program;
+	GjFusedPlan plan = {};
+	GjFusedMissed missed = {};
+	GjGroups groups;
+	uint32_t came_back = 0;
+
+	columns[GROUP] = random_column(random, GJ_INT4, 4, 0, n, 0.0, 1);
+	columns[BYTE] = random_column(random, GJ_BYTES, 1, 0, n, 0.0, 1);
+	for (uint32_t row = 0; row < n; row++)
+	{
+		const uint32_t key = (uint32_t) (random() % left.size());
+
+		((int32_t *) columns[GROUP].data.data())[row] = (int32_t) key;
+		columns[BYTE].data[row] = 7;
+		if (left[key]++ == 0 && key < nknown)
+			known.push_back(row);
+	}
+	program.types = {columns[GROUP].type, columns[BYTE].type};
+	program.aggregates = {{GJ_AGG_COUNT_STAR, -1}};
+	plan.ncolumns = plan.nprobe_columns = 2;
+	plan.naggregates = 1;
+	plan.aggregate_op[0] = GJ_AGG_COUNT_STAR;
+	plan.ngroup_keys = 2;
+	plan.group_how[0] = GJ_GROUP_INTEGER;
+	plan.group_how[1] = GJ_GROUP_FIXED;
+	plan.nexprs = 3;
+	for (uint32_t k = 0; k < 2; k++)
+	{
+		plan.group_expr[k] = (uint8_t) (1 + k);
+		plan.exprs[1 + k].form = GJ_FUSED_SIMPLE;
+		plan.exprs[1 + k].op = GJ_OP_LOAD;
+		plan.exprs[1 + k].a = (int16_t) k;
+		plan.exprs[1 + k].b = -1;
+	}
+
+	Queue q(device, program);
+	const std::vector<GjColumn> probe_side = q.upload_columns({columns[GROUP], columns[BYTE]});
+	const GjFusedPart part = {probe_side.data(), n};
+
+	groups = make_groups(q, columns, known);
+	missed.rowid[0] = (uint32_t *) q.alloc((size_t) n * 4);
+	if (!check(q.ops->pass->fused(q.queue, &plan, probe_side.data(), &part, 1, UINT64_MAX, &groups,
+								  &missed) == GJ_OK &&
+				   q.ops->groups->group_finish(q.queue, &groups) == GJ_OK,
+			   "fused, few found", q.ops->queues->queue_error(q.queue)))
+		return;
+	for (uint32_t row : q.download(missed.rowid[0], missed.n[0]))
+	{
+		const uint32_t key = (uint32_t) columns[GROUP].value(row);
+
+		came_back += key < nknown;
+		left[key]--;
+	}
+	const std::vector<GjAggState> states = q.download(groups.state[0], known.size());
+
+	for (uint32_t g = 0; g < known.size(); g++)
+		left[columns[GROUP].value(known[g])] -= (uint32_t) states[g].count;
+	check(std::count(left.begin(), left.end(), 0u) == (ptrdiff_t) left.size(), "few found",
+		  std::to_string(known.size()) + " groups");
+	check((came_back > 0) == (device.ops->kind == GJ_DEVICE_CUDA), "stops looking",
+		  std::to_string(came_back) + " came back");
+}
+
 void
 test_fused(const Device &device)
 {
@@ -806,5 +880,7 @@ test_fused(const Device &device)
 						  range)
 						.run(device);
 		}
+	for (uint32_t nknown : {100u, 5000u})
+		test_few_found(device, random, nknown);
 	group(device.ops->name, "fused");
 }

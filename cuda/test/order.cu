@@ -56,9 +56,13 @@ reference(const Keys &keys, uint32_t n, const GjSortLimit &wanted)
 	return rows;
 }
 
+/* Rows of which a GPU makes a sample to find the first ones. */
+#define SAMPLE_ROWS 1024
+
+/* apart: values of rows that are in the sample are all less than others. */
 static void
 test_sort_limit_once(const Device &device, Random &random, uint32_t n, uint32_t nkeys,
-					 uint64_t range)
+					 uint64_t range, bool apart = false)
 {
 	const Column some = random_column(random, GJ_INT8, 8, 0, 1, 0, 0);
 	Program program;
@@ -78,6 +82,8 @@ test_sort_limit_once(const Device &device, Random &random, uint32_t n, uint32_t 
 		for (int64_t &x : v)
 			x = range == 0 ? (int64_t) random()
 						   : (int64_t) (random() % range) - (int64_t) (range / 2);
+		for (uint64_t i = 0; apart && i < SAMPLE_ROWS; i++)
+			v[i * n / SAMPLE_ROWS] -= (int64_t) range;
 		/* the ends of what there is */
 		if (n > 2)
 		{
@@ -169,7 +175,8 @@ test_sort_rows_once(const Device &device, Random &random, uint32_t n, uint32_t n
  * at the ends of what there is.
  */
 static void
-test_slack(const Device &device, Random &random, uint32_t n, uint32_t slack, bool descending)
+test_slack(const Device &device, Random &random, uint32_t n, uint32_t range, uint32_t slack,
+		   bool descending)
 {
 	const int64_t starts[] = {INT64_MIN, -50, INT64_MAX - 3 * (int64_t) n};
 	Program program;
@@ -191,7 +198,7 @@ test_slack(const Device &device, Random &random, uint32_t n, uint32_t slack, boo
 			for (uint32_t i = 0; i < n; i++)
 			{
 				host.value[0][i] = (int64_t) (random() % 3);
-				host.value[1][i] = start + (int64_t) (random() % (3 * (uint64_t) n));
+				host.value[1][i] = start + (int64_t) (random() % range);
 			}
 			keys.nkeys = 2;
 			keys.nrows = n;
@@ -582,6 +589,8 @@ test_order(const Device &device)
 			for (uint32_t nkeys : {1u, 3u})
 				if (n <= 100000 || (nkeys == 3 && range == 1000))
 					test_sort_limit_once(device, random, n, nkeys, range);
+		if (n > SAMPLE_ROWS && n <= 100000)
+			test_sort_limit_once(device, random, n, 2, 1000, true);
 		if (n == 0)
 			continue;
 		for (uint64_t range : {UINT64_C(0), UINT64_C(3), UINT64_C(1000)})
@@ -591,8 +600,9 @@ test_order(const Device &device)
 		if (n > 300000)
 			continue;
 		for (uint32_t slack : {0u, 1u, 64u})
-			test_slack(device, random, n, slack, slack % 2 == 0 && n % 2 == 0);
-		test_slack(device, random, n, 64, true);
+			test_slack(device, random, n, 3 * n, slack, slack % 2 == 0 && n % 2 == 0);
+		for (uint32_t range : {std::min(n, 1000u), 3 * n})
+			test_slack(device, random, n, range, 64, true);
 		test_group_sort_keys(device, random, n);
 		test_group_column(device, random, n);
 		test_group_checks(device, random, n);

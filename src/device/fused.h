@@ -163,10 +163,11 @@ typedef struct GjFusedOps
 	/*
 	 * Takes the rows of the parts, at most GJ_FUSED_PARTS and together fewer than 2^31,
 	 * through filter and steps.  groups = NULL: adds what comes out to the program's
-	 * aggregates.  Else adds it to the aggregates of its groups; tuples that have none yet
-	 * are left to the caller in *missed, and the call waits.  columns are all of the
-	 * program's (host); those of the probe source are the parts' own.  list_bytes is the
-	 * memory that the device may take for lists of tuples between steps, until it returns.
+	 * aggregates.  Else adds it to the aggregates of its groups, and waits.  Tuples that have
+	 * none yet are left to the caller in *missed; if these are most, others may be as well.
+	 * columns are all of the program's (host); those of the probe source are the parts' own.
+	 * list_bytes is the memory that the device may take for lists of tuples between steps,
+	 * until it returns.
 	 */
 	GjStatus	(*fused) (GjQueue *queue, const GjFusedPlan *plan, const GjColumn *columns,
 						  const GjFusedPart *parts, uint32_t nparts, uint64_t list_bytes,

@@ -32,7 +32,7 @@ typedef struct GjGroupRows
 typedef struct GjGroups
 {
 	GjGroupRows rows;			/* one a group, its keys those of a tuple in it */
-	uint64_t	nslots;			/* at least twice what the table holds, below 2^32 */
+	uint64_t	nslots;			/* at least twice what the table holds, at most 2^31 */
 	uint64_t   *slots;
 	uint8_t    *heap;			/* bytes of references, in the order of groups, then keys */
 	uint64_t   *heap_end;		/* end of each group's bytes; NULL: no key is a reference */
