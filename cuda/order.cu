@@ -214,12 +214,13 @@ move_bound(GjSortLimit *bounded, uint32_t nkeys)
 							bounded->descending, nkeys - 1);
 }
 
-/* order->next[0 .. *n) = those of m rows in order->row that pass.  Waits. */
+/* to[0 .. *n) = those of m rows, in memory or counted, that pass.  Waits. */
+template <typename Rows>
 static GjStatus
-select_bounded(GjQueue *queue, const GjKeys *keys, const GjSortLimit *bounded, const Order *order,
-			   uint32_t m, uint32_t *n)
+select_bounded(GjQueue *queue, const GjKeys *keys, const GjSortLimit *bounded, Rows rows,
+			   uint32_t m, uint32_t *to, uint32_t *n)
 {
-	GJ_CUB(queue, cub::DeviceSelect::If, order->row, order->next, &queue->results->n, (int64_t) m,
+	GJ_CUB(queue, cub::DeviceSelect::If, rows, to, &queue->results->n, (int64_t) m,
 		   (Passes{*keys, *bounded}));
 	GJ_TRY(gj_wait(queue));
 	*n = queue->pinned->results.n;
@@ -241,14 +242,14 @@ leave_out_late(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, Or
 		uint32_t n;
 
 		GJ_TRY(find_bound(queue, keys, wanted, order, before, &bounded));
-		GJ_TRY(select_bounded(queue, keys, &bounded, order, before, &n));
+		GJ_TRY(select_bounded(queue, keys, &bounded, order->row, before, order->next, &n));
 		if (n < wanted->limit)
 			break;
 		/* the last row wanted is not after the bound, but its ties may be */
 		if (wanted->ties && wanted->slack > 0)
 		{
 			move_bound(&bounded, keys->nkeys);
-			GJ_TRY(select_bounded(queue, keys, &bounded, order, before, &n));
+			GJ_TRY(select_bounded(queue, keys, &bounded, order->row, before, order->next, &n));
 		}
 		std::swap(order->row, order->next);
 		*m = n;
@@ -265,12 +266,8 @@ sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, Order 
 	uint32_t m = keys->nrows;
 
 	if (wanted->bounded)
-	{
-		GJ_CUB(queue, cub::DeviceSelect::If, thrust::counting_iterator<uint32_t>(0), order->row,
-			   &queue->results->n, (int64_t) keys->nrows, (Passes{*keys, *wanted}));
-		GJ_TRY(gj_wait(queue));
-		m = queue->pinned->results.n;
-	}
+		GJ_TRY(select_bounded(queue, keys, wanted, thrust::counting_iterator<uint32_t>(0), m,
+							  order->row, &m));
 	else
 		GJ_TRY(gj_number_rows(queue, order->row, m));
 	if (m == 0)

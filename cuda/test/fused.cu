@@ -794,7 +794,7 @@ test_few_found(const Device &device, Random &random, uint32_t nknown)
 	const uint32_t n = 3000000;
 	std::vector<Column> columns(BYTE + 1);
 	std::vector<uint32_t> known;
-	std::vector<uint32_t> left(nknown * 100); /* tuples of each key that are neither */
+	std::vector<uint32_t> left(nknown * 100); /* tuples of each key that are not accounted for */
 	Program program;
 	GjFusedPlan plan = {};
 	GjFusedMissed missed = {};

@@ -16,6 +16,8 @@
 #define GJ_CALL_FLOAT4		0x0080	/* the result is rounded to float4 */
 #define GJ_CALL_LEFT_DATE	0x0100	/* this argument is a date, the other one a timestamp */
 #define GJ_CALL_RIGHT_DATE	0x0200
+/* arguments become what the other one is */
+#define GJ_CALL_CONVERTS	(GJ_CALL_DECIMAL | GJ_CALL_LEFT_DATE | GJ_CALL_RIGHT_DATE)
 #define GJ_CALL_ARRAYS		0x0400	/* the arguments are columns of integer arrays */
 
 typedef struct GjDeviceFunction

@@ -51,8 +51,7 @@ gj_inequality_clause(Expr *clause, Expr **left, Expr **right, GjOp *op)
 	set_opfuncid(node);
 	func = gj_device_function(node->opfuncid);
 	/* both bounds of a range must see the same key: no conversions that depend on them */
-	if (func == NULL ||
-		(func->flags & (GJ_CALL_DECIMAL | GJ_CALL_LEFT_DATE | GJ_CALL_RIGHT_DATE)) != 0)
+	if (func == NULL || (func->flags & GJ_CALL_CONVERTS) != 0)
 		return false;
 	switch (func->op)
 	{
@@ -118,8 +117,7 @@ gj_key_packs(Expr *clause)
 	const GjDeviceFunction *func = key_function(clause);
 	List	   *args = ((OpExpr *) clause)->args;
 
-	return func->op == GJ_OP_EQ_I &&
-		(func->flags & (GJ_CALL_DECIMAL | GJ_CALL_LEFT_DATE | GJ_CALL_RIGHT_DATE)) == 0 &&
+	return func->op == GJ_OP_EQ_I && (func->flags & GJ_CALL_CONVERTS) == 0 &&
 		is_narrow_integer(linitial(args)) && is_narrow_integer(lsecond(args));
 }
 
