@@ -10,7 +10,9 @@
 #   make kernel_tests    build/kernel_test: the cuda device against the cpu device
 #
 #   WITH_CUDA=auto|yes|no     build the cuda device; auto: if nvcc is found
-#   CUDA_ARCH=90              one architecture instead of Ampere to Blackwell
+#   CUDA_ARCH=native          for the GPUs of this machine; the default, if it has any
+#   CUDA_ARCH=all             Ampere to Blackwell; the default elsewhere.  Or some: "80 90"
+#   CUDA_FAST_COMPILE=yes     kernels that are compiled in a tenth of the time and run slower: to see that they compile
 #   SANITIZE=address,undefined   gpujoind with sanitizers
 #   COVERAGE=1                gpujoind counts what runs, for gcov (scripts/coverage)
 #   WERROR=no                 warnings are no errors: for packages, whose compiler may be newer
@@ -76,14 +78,22 @@ CUDA_HOME := $(realpath $(shell $(NVCC) --dryrun -x cu /dev/null 2>&1 | sed -n '
 ifeq ($(CUDA_HOME),)
 $(error $(NVCC) does not say where its toolkit is: set NVCC)
 endif
-ifdef CUDA_ARCH
-GENCODE = $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a))
+ARCHITECTURES := $(or $(CUDA_ARCH),$(if $(wildcard /dev/nvidia[0-9]*),native,all))
+ifeq ($(ARCHITECTURES),native)
+GENCODE = -arch=native
 else
-GENCODE = $(foreach a,80 86 89 90 100 120,-gencode arch=compute_$(a),code=sm_$(a)) \
-	-gencode arch=compute_120,code=compute_120
+GENCODE = $(foreach a,$(subst all,80 86 89 90 100 120,$(ARCHITECTURES)),-gencode arch=compute_$(a),code=sm_$(a))
+endif
+ifeq ($(ARCHITECTURES),all)
+# newer ones compile this one themselves
+GENCODE += -gencode arch=compute_120,code=compute_120
 endif
 NVCCFLAGS = -Isrc -std=c++17 -O3 -lineinfo -fmad=false $(if $(filter yes,$(WERROR)),-Werror all-warnings) \
 	-Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-Wno-sign-compare $(GENCODE)
+ifeq ($(CUDA_FAST_COMPILE),yes)
+# since CUDA 12.9
+NVCCFLAGS += $(if $(shell $(NVCC) --help | grep -o Ofast-compile),--Ofast-compile=max)
+endif
 # what takes longest begins
 CUDA_OBJS = build/cuda/fused.o $(filter-out build/cuda/fused.o,$(patsubst cuda/%.cu,build/cuda/%.o,$(sort $(wildcard cuda/*.cu))))
 KERNEL_TEST_OBJS = $(patsubst cuda/test/%.cu,build/cuda/test/%.o,$(sort $(wildcard cuda/test/*.cu)))

@@ -97,13 +97,15 @@ stop_servers() {
 
 # ---- building
 
+have_nvidia() { ls /dev/nvidia[0-9]* >/dev/null 2>&1 || [ -e /dev/dxg ]; }
+
 # Builds and installs; extra arguments are make's.
 build_and_install() {
 	local log
 	log=$(mktemp /tmp/gpujoin_build.XXXXXX)
 	make -j"$jobs" PG_CONFIG="$pg_config" with_llvm=no "$@" >"$log" 2>&1 || { tail -30 "$log"; return 1; }
 	rm -f "$log"
-	as_root make -s PG_CONFIG="$pg_config" with_llvm=no CUDA_ARCH="$CUDA_ARCH" WITH_CUDA="$WITH_CUDA" install >/dev/null || return 1
+	as_root make -s PG_CONFIG="$pg_config" with_llvm=no CUDA_ARCH="$CUDA_ARCH" WITH_CUDA="$WITH_CUDA" CUDA_FAST_COMPILE="${CUDA_FAST_COMPILE:-}" install >/dev/null || return 1
 	daemon=$(basename "$(ls -t build/gpujoind-* | head -1)")
 	device=${GJ_DEVICE:-$("$libdir/$daemon" --list-devices 2>/dev/null | grep -q '^cuda' && echo cuda || echo cpu)}
 }

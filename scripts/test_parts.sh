@@ -256,7 +256,7 @@ part_tap() {
 		make -C "$copy" prove_installcheck PG_CONFIG="$pg_config" with_llvm=no WITH_CUDA=no \
 		PROVE_TESTS="$files" PROVE_FLAGS="--jobs $tap_jobs --verbose --merge --timer" >"$log" 2>&1
 	status=$?
-	sed -nE 's,^\[[0-9:]+\] (t/.*\.pl) \.+ ?,\1 ,p; /^(ok +[0-9]+ ms|not ok|# Looks like|#   |Dubious|skipped|Files=|Result:)/p' "$log"
+	sed -nE 's,^\[[0-9:]+\] (t/.*\.pl) \.+ ?,\1 ,p; /^(ok +[0-9]+ ms|not ok|# Looks like|#   |Dubious|skipped|Files=|Result:|error running SQL|psql:|.* at t\/.* line )/p' "$log"
 	ok=$(grep -c '^ok [0-9]' "$log") bad=$(grep -c '^not ok [0-9]' "$log")
 	passed=$((passed + ok)) failed=$((failed + bad))
 	[ $status = 0 ] || [ "$bad" != 0 ] || { tail -30 "$log"; fail "make prove_installcheck"; }

@@ -24,6 +24,12 @@ sub told
 	ok(wait_until(15, sub { $log = substr(slurp_file($node->logfile), $from); $log =~ /gpujoind (was terminated|ended)/ }), 'the log says that gpujoind has ended');
 	return $log;
 }
+# Waits until a query is on the device, and as far as gpujoin.fail_at = 'stall' lets it come.
+sub stalled
+{
+	my ($from) = @_;
+	ok(wait_until(10, sub { substr(slurp_file($node->logfile), $from) =~ /gpujoind: stalled by gpujoin.fail_at/ }), 'a query is on the device');
+}
 sub busy { return $node->safe_psql('postgres', 'SELECT coalesce(max(sessions), 0) FROM gpujoin_devices') > 0; }
 
 # ---- a fault in the middle of a query
@@ -42,7 +48,7 @@ $node->psql('postgres', "$session SET gpujoin.fail_at = 'probe'; $sums");
 $from = -s $node->logfile;
 ($pid) = daemon_pids($node);
 my $run = start_psql($node, "SET gpujoin.fail_at = 'stall'; $sums;");
-ok(wait_until(10, sub { busy() }), 'a query is on the device');
+stalled($from);
 kill 'SEGV', $pid;
 my ($out, $err) = finish($run);
 is($out, $sums_answer, 'SIGSEGV: the right answer');
@@ -69,7 +75,7 @@ like(substr(slurp_file($node->logfile), $from), qr/program $hash ended gpujoind 
 $from = -s $node->logfile;
 ($pid) = daemon_pids($node);
 $run = start_psql($node, "SET gpujoin.fail_at = 'stall'; SELECT count(*) FROM ($rows OFFSET 0) x;");
-ok(wait_until(10, sub { busy() }), 'a query is on the device');
+stalled($from);
 kill 'KILL', $pid;
 ($out, $err) = finish($run);
 is($out, $rows_answer, 'SIGKILL: the right answer');

@@ -188,7 +188,7 @@ my $changes = () = slurp_file($node->logfile) =~ /settings of gpujoind have chan
 $node->reload;
 kill 'KILL', $daemon;
 ok(restarted($node, $daemon) && wait_until(10, sub { $node->safe_psql('postgres', "SELECT state FROM gpujoin_processes WHERE process = 'gpujoind'") eq 'running' }), 'another gpujoind');
-is($node->safe_psql('postgres', "SET gpujoin.device = cpu; SELECT processors, memory_total FROM gpujoin_devices WHERE device = 'cpu'"), '3|' . 100 * 1024 * 1024, 'has them');
+ok(wait_until(10, sub { $node->safe_psql('postgres', "SET gpujoin.device = cpu; SELECT processors, memory_total FROM gpujoin_devices WHERE device = 'cpu'") eq '3|' . 100 * 1024 * 1024 }), 'has them');
 is($node->safe_psql('postgres', "LOAD 'gpujoin'; SET gpujoin.device = cpu; SET gpujoin.force = on; $sums"), $sums_answer, 'and a right answer');
 unlike(slurp_file($node->logfile), qr/server process .* was terminated|PANIC|gpujoind was terminated by signal (?!9)/, 'nothing crashed');
 $node->stop;

@@ -407,8 +407,8 @@ Queue::offset_refs(const GjColumn &column, uint32_t n)
 		return column;
 
 	const uint64_t before = gj_before_values(&packed, n);
-	/* a heap has something else at its beginning */
-	uint8_t *heap = (uint8_t *) alloc(8 + before + offsets.nbytes + 8);
+	/* a heap has something else at both ends */
+	uint8_t *heap = upload(std::vector<uint8_t>(8 + before + offsets.nbytes + 8, 0xA5));
 	GjPackColumn work = {packed, alloc(((size_t) n + 1) * packed.packed), n};
 
 	packed.base = work.from.base = 8;

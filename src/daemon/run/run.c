@@ -55,6 +55,8 @@ gj_run_fail_points(GjRun *run)
 		return gj_run_fail(run, GJ_OVERFLOW, "injected");
 	if (gj_run_fails_at(run, GJ_FAIL_CRASH))
 		crash();
+	if (run->program->fail_point == GJ_FAIL_STALL)
+		gj_log(GJ_LOG, "stalled by gpujoin.fail_at");
 	while (run->program->fail_point == GJ_FAIL_STALL)
 	{
 		GJ_STOP_CHECK(run);
