@@ -331,7 +331,7 @@ gj_group_finish(GjQueue *queue, const GjGroups *groups)
 	unfinished = unfinished_of(operators_of(program));
 	if (groups->rows.nrows == 0 || unfinished.n == 0)
 		return GJ_OK;
-	if (program->distinct_key && groups->rows.nkeys == program->ngroup_keys)
+	if (program->ndistinct_keys > 0 && groups->rows.nkeys == program->ngroup_keys)
 		distinct = (int) program->ngroup_keys - 1;
 	group_finish<<<dim3(gj_blocks(groups->rows.nrows, GJ_THREADS), unfinished.n), GJ_THREADS, 0,
 				   queue->stream>>>(*groups, unfinished, distinct);

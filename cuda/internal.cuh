@@ -229,6 +229,10 @@ GjStatus gj_cuda_explain(cudaError_t error, const char *call, const char *file, 
 
 /* ---- device.cu */
 
+/* Each rate is measured so often, for the first call is slow, and others may use the GPU meanwhile.
+ */
+#define GJ_MEASUREMENTS 4
+
 void gj_set_text(GjErrorText *why, const char *text);
 /* Selects a GPU, by CUDA's ordinal, for the calling thread: nothing else may do that. */
 cudaError_t gj_set_device(int ordinal);

@@ -34,7 +34,7 @@ sub group_key
 	# few letters take few bytes, or not
 	my $n = pick(1, 2, 2, 3);
 	return pick(map { ("left($_, $n)", "substr($_, " . pick(0, 1, 2) . ", $n)") } @texts) if @texts && chance(8);
-	my @known = grep { $_->{kind}[0] !~ /numeric|uuid|\[\]/ } @{ $a->{table}{columns} };
+	my @known = grep { $_->{kind}[0] !~ /numeric|\[\]/ } @{ $a->{table}{columns} };
 	return name_of($a, pick(chance(95) ? @known : @{ $a->{table}{columns} }));
 }
 

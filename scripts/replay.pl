@@ -41,7 +41,7 @@ sub content
 
 my @header = qw(magic nbytes kind output fail_point spill output_capacity lease sort_space
   nsources sources ncolumns columns nsteps steps nexprs exprs ninstrs instrs nconstants constants
-  noutputs outputs naggregates aggregates ngroup_keys group_keys distinct_key limit nsets sets
+  noutputs outputs naggregates aggregates ngroup_keys group_keys ndistinct_keys limit nsets sets
   nset_steps set_steps nsort_keys sort_keys ties stage_capacity nstage_columns stage_columns);
 
 # Elements of an array of a program, unpacked.
@@ -83,7 +83,7 @@ sub magnitude { my ($n) = @_; return !$n ? 0 : $n < 100 ? 1 : $n < 5000 ? 2 : $n
 sub shape
 {
 	my ($p) = @_;
-	my @shape = (@$p{qw(kind output fail_point ties distinct_key noutputs)}, $p->{limit} > 0);
+	my @shape = (@$p{qw(kind output fail_point ties ndistinct_keys noutputs)}, $p->{limit} > 0);
 	push @shape, map { my $p2 = $_; join ',', @$p2 } elements($p, 'columns', 4, 'C4');
 	push @shape, map { $_->[1] >= 0 ? 'filter' : 'all' } elements($p, 'sources', 32, 'x8 Ll');
 	push @shape, map { magnitude($p->{rows}[$_]) . '.' . (($p->{chunks}[$_] || 0) > 1) } 0 .. $p->{nsources} - 1;
@@ -124,7 +124,7 @@ sub features
 	my @sets = elements($p, 'sets', 32, 'x4 L x16 C');
 	my @steps = elements($p, 'steps', 40, 'x4 l x12 l');
 	my @returned = (1, $rows && $order && !$limit, $rows && $order && $limit, $p->{ties}, $groups && $limit, $groups && $order && !$limit,
-		$p->{distinct_key}, grep({ $_->[0] > 0 } @sets) > 0, grep({ $_->[1] > 0 } @sets) > 0, grep({ $_->[0] > 0 } elements($p, 'set_steps', 32, 'x19 C')) > 0,
+		$p->{ndistinct_keys}, grep({ $_->[0] > 0 } @sets) > 0, grep({ $_->[1] > 0 } @sets) > 0, grep({ $_->[0] > 0 } elements($p, 'set_steps', 32, 'x19 C')) > 0,
 		grep({ $_->[1] >= 0 } @steps) > 0, grep({ $_->[0] >= 0 } @steps) > 0, $p->{nsteps} > 1, $p->{fail_point} > 0,
 		grep({ ($p->{rows}[$_] || 0) >= 190000 } 1 .. $p->{nsources} - 1) > 0, $p->{stage_capacity} > 0);
 	$returned[$_] and $has{"returned $_"} = 1 foreach 0 .. $#returned;

@@ -460,7 +460,7 @@ test_distinct_once(const Device &device, Random &random, uint32_t n, uint32_t ra
 
 	Program program = program_for(columns, keys);
 
-	program.distinct_key = 1;
+	program.ndistinct_keys = 1;
 	Queue q(device, program);
 	GjView view = q.view(columns, n, {});
 	Groups build_side(q, keys, n + 1, columns[KEY_TEXT].heap.size());

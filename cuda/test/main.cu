@@ -110,7 +110,7 @@ Program::flat() const
 	append(flat, aggregates, &p.naggregates, &p.aggregates);
 	append(flat, group_keys, &p.ngroup_keys, &p.group_keys);
 	append(flat, sort_keys, &p.nsort_keys, &p.sort_keys);
-	p.distinct_key = distinct_key;
+	p.ndistinct_keys = ndistinct_keys;
 	p.limit = limit;
 	if (!group_keys.empty())
 		p.output = GJ_OUTPUT_GROUPS;

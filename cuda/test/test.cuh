@@ -58,7 +58,7 @@ struct Program
 	uint64_t probe_rows = 0;         /* that are expected; 0: not known */
 	uint32_t output_capacity = 1024; /* rows of a batch */
 	std::vector<GjGroupKey> group_keys;
-	uint32_t distinct_key = 0;
+	uint32_t ndistinct_keys = 0;
 	std::vector<GjSortKey> sort_keys;
 	uint32_t limit = 0;
 

@@ -233,6 +233,11 @@ text_cases(Program *program)
 	}
 	for (uint32_t sides = 0; sides < 4; sides++)
 		cases.push_back(text_case("trim", {text(0), op(GJ_OP_TRIM, 0, 0, 0, sides)}));
+	for (uint32_t how = 0; how <= (GJ_KEY_SECOND | GJ_KEY_WHOLE | GJ_KEY_ORDERED); how++)
+	{
+		cases.push_back({"half of a uuid", GJ_INT8, {uuid, op(GJ_OP_KEY_T, 0, 0, 0, how)}});
+		cases.push_back({"half of a text", GJ_INT8, {text(0), op(GJ_OP_KEY_T, 0, 0, 0, how)}});
+	}
 	cases.push_back({"octets", GJ_INT4, {text(0), op(GJ_OP_OCTETS_T, 0, 0, 0)}});
 	cases.push_back(
 		{"starts with", GJ_BOOL, {text(0), pattern(1), op(GJ_OP_STARTS_WITH, 0, 0, 1)}});

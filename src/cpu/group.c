@@ -369,7 +369,7 @@ gj_cpu_group_finish(GjQueue *queue, const GjGroups *groups)
 	const GjAggregate *aggregates = gj_program_array(queue->program, GjAggregate, aggregates);
 	uint32_t	key = queue->program->ngroup_keys - 1;
 
-	if (queue->program->distinct_key == 0 || groups->rows.nkeys <= key)
+	if (queue->program->ndistinct_keys == 0 || groups->rows.nkeys <= key)
 		return GJ_OK;
 	for (uint32_t a = 0; a < queue->program->naggregates; a++)
 		for (uint32_t g = 0; gj_agg_is_distinct(aggregates[a].op) && g < groups->rows.nrows; g++)

@@ -12,6 +12,7 @@
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/numeric.h"
+#include "utils/uuid.h"
 
 #include "exec/emit.h"
 #include "load/tuple_id.h"
@@ -113,6 +114,7 @@ gj_emitter_start(GjEmitter *emitter, const uint8 *batch, uint32 nrows, const GjH
 		const GjColumnPlace *place = &emitter->places[column->output];
 
 		column->data = batch + place->data;
+		column->second = column->how == GJ_EMIT_UUID ? batch + place[1].data : NULL;
 		column->nulls = has_nulls[column->output] ? batch + place->nulls : NULL;
 	}
 }
@@ -134,12 +136,24 @@ write_word(int64 word, char *text)
 	SET_VARSIZE_SHORT(text, VARHDRSZ_SHORT + strnlen(text + VARHDRSZ_SHORT, sizeof(word)));
 }
 
+/* Makes the uuid of its halves (GJ_KEY_ORDERED). */
+static void
+write_uuid(uint64 first, uint64 second, char *uuid)
+{
+	uint64		halves[] = {
+		pg_hton64(first ^ (UINT64CONST(1) << 63)), pg_hton64(second ^ (UINT64CONST(1) << 63))
+	};
+
+	StaticAssertStmt(sizeof(halves) == UUID_LEN && UUID_LEN <= GJ_DECIMAL_BYTES, "uuid");
+	memcpy(uuid, halves, sizeof(halves));
+}
+
 /* True if a value is written to memory that the caller gives. */
 static inline bool
 is_written(const GjEmitColumn *column)
 {
 	return column->how == GJ_EMIT_STORED_DECIMAL || column->how == GJ_EMIT_WORD ||
-		column->how == GJ_EMIT_TUPLE_ID;
+		column->how == GJ_EMIT_UUID || column->how == GJ_EMIT_TUPLE_ID;
 }
 
 static void
@@ -177,6 +191,10 @@ column_value(const GjEmitter *emitter, const GjEmitColumn *column, uint32 row, c
 								 ((const int64 *) column->data)[row])->constvalue;
 		case GJ_EMIT_WORD:
 			write_word(((const int64 *) column->data)[row], written);
+			return PointerGetDatum(written);
+		case GJ_EMIT_UUID:
+			write_uuid(((const uint64 *) column->data)[row], ((const uint64 *) column->second)[row],
+					   written);
 			return PointerGetDatum(written);
 		case GJ_EMIT_TUPLE_ID:
 			write_tuple_id(((const int64 *) column->data)[row], written);
@@ -508,6 +526,25 @@ find_key_attributes(List *attributes, int nkeys, int *attrs)
 	return nkeys - nids + nlate;
 }
 
+/* How a key whose integers stand for something becomes a datum. */
+static void
+describe_codes(GjEmitColumn *column, const List *codes)
+{
+	column->codes = codes;
+	if (gj_codes_are(codes, GJ_CODES_WORD))
+		column->how = GJ_EMIT_WORD;
+	else if (gj_codes_are(codes, GJ_CODES_FIRST_HALF))
+		column->how = GJ_EMIT_UUID;
+	else if (gj_codes_are(codes, GJ_CODES_SECOND_HALF))
+	{
+		/* the same value once more, as the expression is an output twice */
+		column->how = GJ_EMIT_UUID;
+		column->output--;
+	}
+	else if (codes != NIL)
+		column->how = GJ_EMIT_CODE;
+}
+
 void
 gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, List *key_codes,
 					  List *attributes, TupleDesc desc)
@@ -539,10 +576,7 @@ gj_group_emitter_init(GjEmitter *emitter, const GjProgram *program, List *key_co
 			emitter->columns[i].how = GJ_EMIT_DECIMAL;
 			emitter->columns[i].scale = exprs[keys[i].index].scale;
 		}
-		emitter->columns[i].codes = list_nth(key_codes, i);
-		if (emitter->columns[i].codes != NIL)
-			emitter->columns[i].how = gj_codes_are_words(emitter->columns[i].codes) ?
-				GJ_EMIT_WORD : GJ_EMIT_CODE;
+		describe_codes(&emitter->columns[i], list_nth(key_codes, i));
 		if (attributes != NIL && list_nth_int(attributes, attr) == GJ_ATTRIBUTE_TUPLE_ID)
 			emitter->columns[i].how = GJ_EMIT_TUPLE_ID;
 	}

@@ -23,6 +23,7 @@ typedef enum GjEmitHow
 	GJ_EMIT_STORED_DECIMAL,		/* one that the loader made of a numeric becomes it again */
 	GJ_EMIT_CODE,				/* an integer stands for a value */
 	GJ_EMIT_WORD,				/* the bytes of an integer become a text */
+	GJ_EMIT_UUID,				/* two integers, of this and the next output, become a uuid */
 	GJ_EMIT_TUPLE_ID,			/* an integer becomes a ctid (load/tuple_id.h) */
 	GJ_EMIT_POINTER,			/* to the value in the batch */
 	GJ_EMIT_REF
@@ -31,6 +32,7 @@ typedef enum GjEmitHow
 typedef struct GjEmitColumn
 {
 	const uint8 *data;
+	const uint8 *second;		/* GJ_EMIT_UUID: data of the next output */
 	const uint8 *nulls;			/* NULL: this batch has none in the column */
 	GjEmitHow	how;
 	uint8		width;

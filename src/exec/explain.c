@@ -408,6 +408,15 @@ explain_output(ExplainContext *cxt)
 
 	for (int i = 0; i < nvalues && (nkeys > 0 || cxt->state->agg_finals != NIL); i++)
 		items = lappend(items, deparse_attribute(cxt, i));
+	for (int i = nkeys; i-- > 1;)
+	{
+		/* a uuid is an output twice (GJ_CODES_SECOND_HALF) */
+		if (strcmp(list_nth(items, i), list_nth(items, i - 1)) != 0)
+			continue;
+		items = list_delete_nth_cell(items, i);
+		ncompared -= i < ncompared;
+		nkeys--;
+	}
 	if (nkeys > 0)
 	{
 		ExplainPropertyList("Group Key", list_truncate(list_copy(items), ncompared), cxt->es);

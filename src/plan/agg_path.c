@@ -416,14 +416,16 @@ add_aggregate(AggregateContext *cxt, Aggref *aggref)
 static bool
 add_dependent_keys(Node *node, AggregateContext *cxt)
 {
+	int			nkeys = cxt->info->ngroup_keys;
+
 	if (node == NULL || IsA(node, Aggref) || list_member(cxt->info->outputs, node))
 		return false;
 	if (IsA(node, Var) || IsA(node, PlaceHolderVar) || IsA(node, GroupingFunc))
 	{
 		/* what outer joins compute is compared, and all of them are then */
 		cxt->compare_all |= !IsA(node, Var);
-		cxt->info->builder->ndependent_keys++;
-		cxt->failed |= cxt->info->ngroup_keys == 0 || !gj_add_group_key(cxt->info, (Expr *) node);
+		cxt->failed |= nkeys == 0 || !gj_add_group_key(cxt->info, (Expr *) node);
+		cxt->info->builder->ndependent_keys += cxt->info->ngroup_keys - nkeys;
 		return cxt->failed;
 	}
 	return expression_tree_walker(node, add_dependent_keys, cxt);
@@ -444,20 +446,23 @@ add_aggregates(Node *node, AggregateContext *cxt)
 	return expression_tree_walker(node, add_aggregates, cxt);
 }
 
-/* Makes the argument of aggregates with DISTINCT the last key, which is no output. */
+/* Makes the argument of aggregates with DISTINCT the last key or keys, which are no outputs. */
 static bool
 add_distinct_key(AggregateContext *cxt)
 {
 	GjJoinInfo *info = cxt->info;
+	int			nkeys = info->ngroup_keys;
 
 	if (cxt->distinct == NULL)
 		return true;
 	if (!gj_add_group_key(info, cxt->distinct))
 		return false;
-	info->outputs = list_delete_last(info->outputs);
-	info->key_codes = list_delete_last(info->key_codes);
-	info->ngroup_keys--;
-	info->builder->distinct_key = true;
+	for (; info->ngroup_keys > nkeys; info->ngroup_keys--)
+	{
+		info->outputs = list_delete_last(info->outputs);
+		info->key_codes = list_delete_last(info->key_codes);
+		info->builder->ndistinct_keys++;
+	}
 	return true;
 }
 
@@ -581,7 +586,7 @@ gj_build_aggregate(PlannerInfo *root, Path *native)
 		!add_distinct_key(&cxt))
 		return NULL;
 	/* a distinct key is behind them */
-	if (cxt.compare_all || info->builder->distinct_key)
+	if (cxt.compare_all || info->builder->ndistinct_keys > 0)
 		info->builder->ndependent_keys = 0;
 	info->nfallback = list_length(info->outputs);
 	info->host_quals = in_order_of_cost(root, (List *) parse->havingQual);

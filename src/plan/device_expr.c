@@ -612,8 +612,9 @@ gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter, GjNumericInfo *
 	return gj_add_compiled(&cxt, first, exprType((Node *) expr));
 }
 
-int
-gj_compile_word(GjBuilder *builder, Expr *expr)
+/* Adds an expression: what an instruction makes of the bytes of another one's text. */
+static int
+compile_of_text(GjBuilder *builder, Expr *expr, GjOp op, uint32 arg)
 {
 	GjCompileContext cxt = GJ_COMPILE_CONTEXT(builder);
 	GjBuilderMark mark;
@@ -627,8 +628,21 @@ gj_compile_word(GjBuilder *builder, Expr *expr)
 		gj_builder_reset(builder, &mark);
 		return -1;
 	}
-	gj_emit_unary(&cxt, GJ_OP_WORD_T, 0);
+	gj_emit(&cxt, (GjInstr) {.op = op, .arg = arg});
 	return gj_add_compiled(&cxt, first, INT8OID);
+}
+
+int
+gj_compile_word(GjBuilder *builder, Expr *expr)
+{
+	return compile_of_text(builder, expr, GJ_OP_WORD_T, 0);
+}
+
+int
+gj_compile_half(GjBuilder *builder, Expr *expr, int half)
+{
+	return compile_of_text(builder, expr, GJ_OP_KEY_T, (half == 0 ? 0 : GJ_KEY_SECOND) |
+						   GJ_KEY_WHOLE | GJ_KEY_ORDERED);
 }
 
 bool

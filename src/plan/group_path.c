@@ -116,6 +116,40 @@ is_word(const Expr *expr)
 		(int) sizeof(int64) / pg_database_encoding_max_length();
 }
 
+/* Adds a key of an expression's integers; codes: see GjJoinInfo.key_codes. */
+static void
+add_integers(GjJoinInfo *info, Expr *expr, int index, List *codes)
+{
+	GjGroupKey *key = palloc(sizeof(GjGroupKey));
+
+	key->how = GJ_GROUP_INTEGER;
+	key->index = index;
+	info->builder->group_keys = lappend(info->builder->group_keys, key);
+	info->outputs = lappend(info->outputs, expr);
+	info->key_codes = lappend(info->key_codes, codes);
+	info->ngroup_keys++;
+}
+
+/* Adds the halves of a uuid. */
+static bool
+add_halves(GjJoinInfo *info, Expr *expr)
+{
+	static const int bytes[] = {GJ_CODES_FIRST_HALF, GJ_CODES_SECOND_HALF};
+
+	if (info->ngroup_keys + lengthof(bytes) > GJ_MAX_GROUP_KEYS)
+		return gj_refuse("more than %d keys to group by", GJ_MAX_GROUP_KEYS);
+	for (int half = 0; half < lengthof(bytes); half++)
+	{
+		int			e = gj_compile_half(info->builder, expr, half);
+
+		if (e < 0)
+			return gj_refuse_because("GROUP BY %s",
+									 gj_expr_text(info->builder->root, (Node *) expr));
+		add_integers(info, expr, e, list_make1(makeInteger(bytes[half])));
+	}
+	return true;
+}
+
 bool
 gj_add_group_key(GjJoinInfo *info, Expr *expr)
 {
@@ -130,6 +164,8 @@ gj_add_group_key(GjJoinInfo *info, Expr *expr)
 				source,
 				index;
 
+	if (getBaseType(exprType((Node *) expr)) == UUIDOID)
+		return add_halves(info, expr);
 	if (how < 0)
 		return gj_refuse("GROUP BY %s, of type %s, is not supported",
 						 gj_expr_text(info->builder->root, (Node *) expr),
@@ -147,7 +183,7 @@ gj_add_group_key(GjJoinInfo *info, Expr *expr)
 	if (words)
 	{
 		how = GJ_GROUP_INTEGER;
-		codes = list_make1(makeInteger(0));
+		codes = list_make1(makeInteger(GJ_CODES_WORD));
 	}
 	key->how = how;
 	if (how <= GJ_GROUP_FLOAT)

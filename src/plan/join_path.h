@@ -26,7 +26,7 @@ typedef struct GjJoinInfo
 	bool		is_stage;		/* there is no fallback, and gpujoind keeps the result */
 	List	   *agg_finals;		/* int: gj_final_make() of each Aggref */
 	List	   *key_codes;		/* of each key: NIL, or the texts (Const) that its integers stand for,
-								 * or one Integer: they are the bytes of texts (GJ_OP_WORD_T) */
+								 * or one Integer: what they are the bytes of (GJ_CODES_...) */
 	int			ngroup_keys;	/* grouped, if there are any: the outputs are these, then
 								 * the Aggrefs */
 	double		groups;			/* estimate */
@@ -45,11 +45,16 @@ typedef struct GjJoinInfo
 	double		host_bytes;		/* estimate of what is sorted and has no room on the device; 0: it fits */
 } GjJoinInfo;
 
-/* True of codes (GjJoinInfo.key_codes) if the integers of a key are the bytes of texts. */
+/* What the integers of a key are the bytes of. */
+#define GJ_CODES_WORD			0	/* texts (GJ_OP_WORD_T) */
+#define GJ_CODES_FIRST_HALF		1	/* uuids; the next key is their second half, and both are .. */
+#define GJ_CODES_SECOND_HALF	2	/* .. outputs of the same expression */
+
+/* True of codes (GjJoinInfo.key_codes) if the integers of a key are such bytes. */
 static inline bool
-gj_codes_are_words(const List *codes)
+gj_codes_are(const List *codes, int bytes)
 {
-	return IsA(linitial(codes), Integer);
+	return codes != NIL && IsA(linitial(codes), Integer) && intVal(linitial(codes)) == bytes;
 }
 
 typedef struct GjPath
@@ -356,7 +361,7 @@ extern void gj_plan_membership(PlannerInfo *root, GjJoinInfo *info);
  * info->outputs.  False if the device cannot.
  */
 extern bool gj_add_group_keys(PlannerInfo *root, GjJoinInfo *info);
-/* The same for one more expression. */
+/* The same for one more expression; of a uuid two keys are made, and it is an output twice. */
 extern bool gj_add_group_key(GjJoinInfo *info, Expr *expr);
 
 /* src/plan/limit_path.c */

@@ -115,7 +115,7 @@ find_sides(GjJoinInfo *info, Side *sides)
 	GjKind		kind;
 
 	if (builder->nsources != 2 || builder->nsteps != 1 || info->ngroup_keys != 2 ||
-		builder->distinct_key || step->join_type != GJ_JOIN_INNER ||
+		builder->ndistinct_keys > 0 || step->join_type != GJ_JOIN_INNER ||
 		step->algorithm != GJ_JOIN_HASH || list_length(step->key_clauses) != 1 || step->filter >= 0 ||
 		!gj_key_is_exact(linitial(step->key_clauses)) ||
 		!gj_key_clause(linitial(step->key_clauses), &left, &right))

@@ -663,7 +663,7 @@ gj_builder_finish(GjBuilder *builder, GjOutputKind output)
 	program->noutputs = list_length(builder->outputs);
 	program->naggregates = list_length(builder->aggregates);
 	program->ngroup_keys = list_length(builder->group_keys);
-	program->distinct_key = builder->distinct_key;
+	program->ndistinct_keys = builder->ndistinct_keys;
 	program->ndependent_keys = builder->ndependent_keys;
 	program->nsort_keys = list_length(builder->sort_keys);
 	program->limit = builder->limit;

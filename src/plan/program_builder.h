@@ -122,7 +122,7 @@ typedef struct GjBuilder
 	List	   *outputs;		/* int: source << 16 | index */
 	List	   *aggregates;		/* of GjAggregate * */
 	List	   *group_keys;		/* of GjGroupKey *; columns as outputs name them */
-	bool		distinct_key;	/* the last of them is what DISTINCT aggregates take */
+	int			ndistinct_keys; /* so many of the last are what DISTINCT aggregates take */
 	int			ndependent_keys;	/* so many of the last ones are determined by the others */
 	List	   *sort_keys;		/* of GjSortKey * */
 	uint32		limit;			/* 0: none */
@@ -221,6 +221,9 @@ extern int	gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter,
 
 /* The same of a text of at most 8 bytes, as the integer that GJ_OP_WORD_T makes of it. */
 extern int	gj_compile_word(GjBuilder *builder, Expr *expr);
+
+/* The same of half 0 or 1 of a uuid: 64 bits, as a number in the order of uuids. */
+extern int	gj_compile_half(GjBuilder *builder, Expr *expr, int half);
 
 /*
  * True if gj_compile() could; leaves the builder as it was.  *can_fail tells whether the

@@ -42,6 +42,7 @@ known_order(Expr *expr, Oid opfamily)
 		case TIMEOID:
 		case TIMESTAMPOID:
 		case TIMESTAMPTZOID:
+		case UUIDOID:
 			return opfamily == lookup_type_cache(typid, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
 		default:
 			return false;
@@ -75,22 +76,31 @@ sort_rows_by(GjJoinInfo *info, Expr *expr, bool descending, bool nulls_first)
 {
 	GjBuilder  *builder = info->builder;
 	GjBuilderMark mark;
-	int			is_null,
-				value;
+	bool		uuid = getBaseType(exprType((Node *) expr)) == UUIDOID;
+	int			is_null;
+	int			value;
+	int			second = -1;
 
 	if (info->kept_groups > 0 && (expr = gj_stage_value(builder, 0, expr)) == NULL)
 		return false;
 	gj_builder_mark(builder, &mark);
-	if (!has_room(info, 2) || (value = gj_compile(builder, expr)) < 0)
+	if (!has_room(info, uuid ? 3 : 2))
 		return false;
+	value = uuid ? gj_compile_half(builder, expr, 0) : gj_compile(builder, expr);
+	if (value < 0)
+		return false;
+	if (uuid)
+		second = gj_compile_half(builder, expr, 1);
 	is_null = gj_compile(builder, gj_make_null_test(expr, IS_NULL));
-	if (is_null < 0 || builder->exprs[value].kind == GJ_TEXT)
+	if (is_null < 0 || builder->exprs[value].kind == GJ_TEXT || (uuid && second < 0))
 	{
 		gj_builder_reset(builder, &mark);
 		return false;
 	}
 	gj_add_sort_key(info, GJ_SORT_EXPR, is_null, nulls_first);
 	gj_add_sort_key(info, GJ_SORT_EXPR, value, descending);
+	if (uuid)
+		gj_add_sort_key(info, GJ_SORT_EXPR, second, descending);
 	return true;
 }
 
@@ -165,13 +175,16 @@ sort_groups_by(GjJoinInfo *info, Expr *expr, bool descending, bool nulls_first)
 		if (i < info->ngroup_keys)
 		{
 			GjGroupKey *key = list_nth(info->builder->group_keys, i);
+			bool		halves = gj_codes_are(list_nth(info->key_codes, i), GJ_CODES_FIRST_HALF);
 
 			if (!found)
 				continue;
-			if (key->how > GJ_GROUP_FLOAT || !has_room(info, 2))
+			if (key->how > GJ_GROUP_FLOAT || !has_room(info, halves ? 3 : 2))
 				return false;
 			gj_add_sort_key(info, GJ_SORT_KEY_NULL, i, nulls_first);
 			gj_add_sort_key(info, GJ_SORT_KEY, i, descending);
+			if (halves)
+				gj_add_sort_key(info, GJ_SORT_KEY, i + 1, descending);
 			return true;
 		}
 		else

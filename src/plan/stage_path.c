@@ -286,7 +286,7 @@ decoded(ReplaceContext *cxt, int output, const List *codes)
 	List	   *whens = NIL;
 	ListCell   *lc;
 
-	if (gj_codes_are_words(codes))
+	if (IsA(linitial(codes), Integer))
 	{
 		cxt->failed = true;
 		return NULL;

@@ -195,6 +195,13 @@ gj_hash_t(int64_t text)
 	return (int64_t) hash;
 }
 
+/* A little-endian word as a number in the order of its bytes. */
+GJ_FN int64_t
+gj_ordered_word(uint64_t word)
+{
+	return (int64_t) (gj_byte_swap(word) ^ (UINT64_C(1) << 63));
+}
+
 /*
  * One half of a key of 128 bits, by which texts are looked up in a table of two keys: their bytes,
  * or the word of a text of 16 bytes (WHOLE), as uuids are.  Texts of at most GJ_EXACT_KEY_BYTES have their
@@ -204,6 +211,8 @@ gj_hash_t(int64_t text)
 #define GJ_EXACT_KEY_BYTES		15
 #define GJ_KEY_SECOND		1
 #define GJ_KEY_WHOLE		2
+/* Numbers in the order of the bytes. */
+#define GJ_KEY_ORDERED		4
 
 GJ_FN bool
 gj_key_is_exact_t(uint32_t n, uint32_t how)
@@ -224,6 +233,8 @@ gj_key_t(int64_t text, uint32_t how)
 	uint32_t	n = gj_text_length(text);
 	uint32_t	w = how & GJ_KEY_SECOND;
 
+	if (how & GJ_KEY_ORDERED)
+		return 8 * w < n ? gj_ordered_word(gj_padded_word(gj_text_bytes(text), n, w)) : INT64_MIN;
 	if (gj_key_is_exact_t(n, how))
 		return gj_exact_key_t(8 * w < n ? gj_padded_word(gj_text_bytes(text), n, w) : 0, n, how);
 	return w == 0 ? gj_hash_t(text) : INT64_MIN | (int64_t) n;

@@ -1,6 +1,6 @@
 /*
  * test_rows.c
- *	  Values of registers that are no date, no position, ...: a damaged program computes with them.
+ *	  Values of registers that are no date, no position, ...: a damaged program computes with them.  The order of uuids.
  */
 #include <stdint.h>
 #include <string.h>
@@ -58,4 +58,34 @@ test_rows_extremes(void)
 	CHECK_EQUAL(gj_text_length(r), 5);
 	CHECK_EQUAL(gj_date_sub(10, 3, &r), GJ_OK);
 	CHECK_EQUAL(r, 7);
+}
+
+/* The halves of uuids compare as their bytes do, wherever these lie. */
+void
+test_rows_uuid_order(void)
+{
+	static const uint8_t bytes[] = {0, 1, 0x7F, 0x80, 0xFF};
+	uint8_t		memory[2][24];
+	const uint32_t how = GJ_KEY_WHOLE | GJ_KEY_ORDERED;
+
+	for (uint32_t i = 0; i < 16 * 16 * 25; i++)
+	{
+		int64_t		half[2][2];
+		int			order;
+
+		for (uint32_t side = 0; side < 2; side++)
+		{
+			uint8_t    *uuid = memory[side] + (side == 0 ? i % 8 : 0);
+			int64_t		text;
+
+			memset(memory[side], 0x55, sizeof(memory[side]));
+			uuid[side == 0 ? i % 16 : i / 16 % 16] = bytes[side == 0 ? i / 256 % 5 : i / 1280];
+			text = gj_text(uuid, 16);
+			half[side][0] = gj_key_t(text, how);
+			half[side][1] = gj_key_t(text, how | GJ_KEY_SECOND);
+		}
+		order = memcmp(memory[0] + i % 8, memory[1], 16);
+		EXPECT((half[0][0] != half[1][0] ? half[0][0] < half[1][0] : half[0][1] < half[1][1]) == (order < 0));
+		EXPECT((half[0][0] == half[1][0] && half[0][1] == half[1][1]) == (order == 0));
+	}
 }

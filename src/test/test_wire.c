@@ -15,7 +15,7 @@
 void
 test_wire_sizes(void)
 {
-	CHECK_EQUAL(GJ_ABI, 17);
+	CHECK_EQUAL(GJ_ABI, 18);
 	CHECK_EQUAL(sizeof(GjMsgHello), 72);
 	CHECK_EQUAL(sizeof(GjDeviceInfo), 200);
 	CHECK_EQUAL(sizeof(GjMsgWelcome), 360);

@@ -49,6 +49,7 @@ extern uint32_t unit_random(void);
 
 #define UNIT_TESTS(X) \
 	X(rows_extremes) \
+	X(rows_uuid_order) \
 	X(wire_sizes) \
 	X(wire_layout) \
 	X(saved_chunks) \

@@ -75,7 +75,7 @@
 #include "resident.h"
 
 #define GJ_VERSION			"1.0"	/* of gpujoin */
-#define GJ_ABI				17	/* raise with any change of src/wire */
+#define GJ_ABI				18	/* raise with any change of src/wire */
 #define GJ_STRINGIFY_(x)	#x
 #define GJ_STRINGIFY(x)		GJ_STRINGIFY_(x)
 #define GJ_SOCKET_NAME		"gpujoin." GJ_STRINGIFY(GJ_ABI) ".sock"

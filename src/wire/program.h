@@ -30,6 +30,7 @@
 #define GJ_MAX_REGISTERS	16
 #define GJ_MAX_AGGREGATES	256
 #define GJ_MAX_GROUP_KEYS	32
+#define GJ_MAX_DISTINCT_KEYS 2
 #define GJ_MAX_TUPLES		(1u << 20)	/* of a chunk, of a batch, of one call of an operator */
 #define GJ_MAX_LIMIT		(1u << 17)
 #define GJ_MAX_STAGES		15		/* that a program reads */
@@ -497,9 +498,9 @@ typedef struct GjProgram
 	uint32_t	aggregates;		/* GjAggregate[naggregates] */
 	uint32_t	ngroup_keys;	/* GJ_OUTPUT_GROUPS: at least one */
 	uint32_t	group_keys;		/* GjGroupKey[ngroup_keys] */
-	uint16_t	distinct_key;	/* 1: the last group key is no output; groups that differ in
-								 * it alone become one, and distinct aggregates take each
-								 * of its values once */
+	uint16_t	ndistinct_keys;	/* so many of the last group keys, the value of distinct aggregates
+								 * or its halves, are no outputs; groups that differ in
+								 * them alone become one, and the aggregates take each value once */
 	uint16_t	ndependent_keys;	/* so many of the last group keys are determined by those before them:
 								 * a group has their values of any of its rows; 0 with a distinct key */
 	uint32_t	limit;			/* 0: everything is returned, in the order of the sort keys if there
@@ -560,7 +561,7 @@ gj_sort_nkeys(const GjProgram *program)
 #define gj_group_ncompared(program)	((program)->ngroup_keys - (program)->ndependent_keys)
 
 /* Keys that a group is returned with; there are none if only values are distinct. */
-#define gj_group_nkeys(program)		((program)->ngroup_keys - (program)->distinct_key)
+#define gj_group_nkeys(program)		((program)->ngroup_keys - (program)->ndistinct_keys)
 
 /* Type of column i < gj_group_nkeys + naggregates of a batch of groups. */
 static inline GjColumnType

@@ -391,7 +391,7 @@ check_aggregates(GjCheck *check, uint32_t alive)
 			return gj_check_fails(check, "unknown aggregate %u", agg->op);
 		if (agg->op >= GJ_AGG_COUNT_DISTINCT)
 		{
-			if (agg->arg != -1 || p->distinct_key == 0)
+			if (agg->arg != -1 || p->ndistinct_keys == 0)
 				return gj_check_fails(check, "aggregate %u has no values", i);
 			continue;
 		}
@@ -416,11 +416,12 @@ check_group_keys(GjCheck *check, uint32_t joined)
 {
 	const GjProgram *p = check->program;
 
-	if (p->ngroup_keys == 0 || p->distinct_key > 1)
+	if (p->ngroup_keys == 0 || p->ndistinct_keys > GJ_MAX_DISTINCT_KEYS ||
+		p->ndistinct_keys > p->ngroup_keys)
 		return gj_check_fails(check, "groups without a key");
-	if (p->distinct_key == 1 && p->naggregates == 0)
+	if (p->ndistinct_keys > 0 && p->naggregates == 0)
 		return gj_check_fails(check, "a distinct key without aggregates");
-	if (p->ndependent_keys >= p->ngroup_keys || (p->ndependent_keys > 0 && p->distinct_key == 1))
+	if (p->ndependent_keys >= p->ngroup_keys || (p->ndependent_keys > 0 && p->ndistinct_keys > 0))
 		return gj_check_fails(check, "%u of %u group keys are dependent", p->ndependent_keys,
 							  p->ngroup_keys);
 	for (uint32_t i = 0; i < p->ngroup_keys; i++)
@@ -658,7 +659,7 @@ check_join(GjCheck *check)
 		case GJ_OUTPUT_ROWS:
 			return check_batch(check, alive) && check_order(check, alive);
 		case GJ_OUTPUT_AGGREGATES:
-			if (p->naggregates == 0 || p->distinct_key != 0)
+			if (p->naggregates == 0 || p->ndistinct_keys != 0)
 				return gj_check_fails(check, "no aggregates");
 			return check_aggregates(check, alive);
 		case GJ_OUTPUT_GROUPS:

@@ -94,6 +94,7 @@ typedef struct GjRunFused
 	GjFusedPart part[GJ_FUSED_PARTS];
 	GjColumn   *columns;		/* of the parts */
 	uint32_t	most_rows;		/* of a call, where memory is short; 0: no limit */
+	uint32_t	growing_rows;	/* of the next call, as most groups are not known yet; 0: no limit */
 	uint32_t	group_rows;		/* of a call, if there are groups, but few; 0: not known yet */
 	uint32_t	many_group_rows;	/* the same where groups are many */
 	GjBuffer	missed_rows[GJ_FUSED_STEPS + 1];

@@ -215,7 +215,7 @@ static uint64_t
 fingerprint_of(const GjProgram *program)
 {
 	const uint8_t head[] = {program->kind, program->output, program->fail_point,
-	(uint8_t) program->distinct_key, (uint8_t) program->ndependent_keys};
+	(uint8_t) program->ndistinct_keys, (uint8_t) program->ndependent_keys};
 	uint64_t	hash = hash_bytes(UINT64_C(0xcbf29ce484222325), head, sizeof(head));
 
 	hash = hash_sources(hash, program);

@@ -76,15 +76,15 @@ open_groups(GjTeam *team, GjErrorText *why)
 {
 	GjTeamGroups **groups = team->gather.groups;
 	const GjProgram *p = team->program;
-	uint32_t	nkeys = gj_group_nkeys(p);
+	int			first = p->ndistinct_keys > 0 ? 0 : 1;
 
-	groups[1] = gj_team_groups_open(team, nkeys, NULL, why);
-	if (groups[1] && p->distinct_key)
-		groups[0] = gj_team_groups_open(team, nkeys + 1, groups[1], why);
-	if (!groups[1 - p->distinct_key])
+	groups[1] = gj_team_groups_open(team, gj_group_nkeys(p), NULL, why);
+	if (groups[1] && first == 0)
+		groups[0] = gj_team_groups_open(team, p->ngroup_keys, groups[1], why);
+	if (!groups[first])
 		return why->text[0] ? GJ_TOO_LARGE : GJ_OUT_OF_HOST_MEMORY;
 	for (uint32_t i = 0; i < team->nworkers; i++)
-		team->workers[i].keeps_groups = groups[1 - p->distinct_key];
+		team->workers[i].keeps_groups = groups[first];
 	return GJ_OK;
 }
 

@@ -212,7 +212,7 @@ change_header(FuzzRandom *r, GjProgram *p)
 			p->sort_space = fuzz_next(r) >> fuzz_below(r, 64);
 			break;
 		case 6:
-			p->distinct_key = !p->distinct_key;
+			p->ndistinct_keys = (uint16_t) fuzz_below(r, GJ_MAX_DISTINCT_KEYS + 2);
 			break;
 		case 7:
 			p->output = (uint8_t) fuzz_below(r, GJ_OUTPUT_GROUPS + 1);
