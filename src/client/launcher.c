@@ -12,15 +12,14 @@
  * that finds the first one taken ends quietly.  The second one says that the file holds a
  * GjLauncherState of this launcher, not of one before it.
  *
- * gpujoind inherits one end of a socket pair, its descriptor 3, whose other end is the
+ * gpujoind inherits one end of a socket pair, whose other end is the
  * launcher's: when the launcher ends, by whatever, gpujoind reads the end of the file and
  * ends too.  A gpujoind that cannot read is killed by the kernel then.  So it never outlives
  * the postmaster.  Over this socket gpujoind sends its signs of life: the launcher kills a
  * gpujoind that is silent for longer than gpujoin.daemon_timeout.
  *
- * Descriptor 4 is gpujoind's journal, memory of the launcher's that outlives gpujoind's
- * crashes.  Its standard output and error are a pipe whose lines become messages in the
- * server log.
+ * It inherits its journal as well, memory of the launcher's that outlives gpujoind's crashes.  Its
+ * standard output and error are a pipe whose lines become messages in the server log.
  *
  * Times are of the monotonic clock, in microseconds, and silence is counted in looks of the
  * launcher.  So neither a clock that is set nor a machine that was suspended looks like a
@@ -28,13 +27,10 @@
  */
 #include "postgres.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,6 +45,7 @@
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 
+#include "client/become_daemon.h"
 #include "client/connection.h"
 #include "client/counters.h"
 #include "client/launcher.h"
@@ -65,9 +62,6 @@
 #define GJ_STOP_TIMEOUT			2000	/* ms that gpujoind has to end */
 #define GJ_FIRST_SIGN			30000	/* ms until its first sign of life */
 #define GJ_LEAST_TIMEOUT		1000	/* ms; a shorter gpujoin.daemon_timeout counts as this */
-
-#define GJ_PARENT_FD			3	/* in gpujoind */
-#define GJ_JOURNAL_FD			4
 
 /* gpujoind's exit status when it cannot get its lock, socket or threads */
 #define GJ_EXIT_LOCKED			2
@@ -264,125 +258,6 @@ gj_launcher_incarnation(uint64 *silent)
 
 	*silent = state.silent;
 	return present ? state.incarnation : 0;
-}
-
-/* ---- in gpujoind's process, before it is gpujoind: async-signal-safe calls only */
-
-/* Close all descriptors from `first` on. */
-static void
-close_from(int first)
-{
-	struct dirent *entry;
-	DIR		   *dir;
-
-#ifdef SYS_close_range
-	if (syscall(SYS_close_range, first, ~0U, 0) == 0)
-		return;
-#endif
-
-	/* an old kernel; this process has one thread, so that memory can be allocated */
-	dir = opendir("/proc/self/fd");
-	if (dir == NULL)
-		return;
-	while ((entry = readdir(dir)) != NULL)
-	{
-		int			fd = atoi(entry->d_name);
-
-		if (fd >= first && fd != dirfd(dir))
-			close(fd);
-	}
-}
-
-/* Put the descriptors where gpujoind expects them: 0 is empty, 1 and 2 are the log. */
-static void
-arrange_descriptors(int parent_fd, int journal_fd, int log_fd)
-{
-	int			null_fd = open("/dev/null", O_RDWR);
-
-	/* move all out of the way of the numbers to come */
-	parent_fd = fcntl(parent_fd, F_DUPFD, 10);
-	log_fd = fcntl(log_fd, F_DUPFD, 10);
-	null_fd = fcntl(null_fd, F_DUPFD, 10);
-	journal_fd = journal_fd < 0 ? null_fd : fcntl(journal_fd, F_DUPFD, 10);
-	dup2(null_fd, STDIN_FILENO);
-	dup2(log_fd, STDOUT_FILENO);
-	dup2(log_fd, STDERR_FILENO);
-	dup2(parent_fd, GJ_PARENT_FD);
-	dup2(journal_fd, GJ_JOURNAL_FD);
-	close_from(GJ_JOURNAL_FD + 1);
-}
-
-/* Give up what a child of a background worker inherits of its signals. */
-static void
-reset_signals(void)
-{
-	sigset_t	none;
-
-	for (int signo = 1; signo < NSIG; signo++)
-		(void) signal(signo, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-/*
- * Add an argument of gpujoind, with a number, unless that is the default.  Returns the new number
- * of arguments.
- */
-static int
-add_number(char *name, int value, int usual, char number[16], char **arguments, int n)
-{
-	if (value == usual)
-		return n;
-	snprintf(number, 16, "%d", value);
-	arguments[n++] = name;
-	arguments[n++] = number;
-	return n;
-}
-
-/* Become gpujoind. */
-static void
-run_daemon(const GjLauncher *launcher, const char *path, int parent_fd, int log_fd)
-{
-	char	   *arguments[22];
-	char		numbers[4][16];
-	char		incarnation[24];
-	int			n = 0;
-
-	/* SIGKILL ends a stopped process, too; the launcher may have ended meanwhile */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != MyProcPid)
-		_exit(0);
-	setsid();
-	arrange_descriptors(parent_fd, launcher->journal_fd, log_fd);
-	arguments[n++] = GJ_DAEMON_NAME;
-	arguments[n++] = "--directory";
-	arguments[n++] = DataDir;
-	arguments[n++] = "--parent-fd";
-	arguments[n++] = CppAsString2(GJ_PARENT_FD);
-	arguments[n++] = "--incarnation";
-	snprintf(incarnation, sizeof(incarnation), UINT64_FORMAT, launcher->incarnation);
-	arguments[n++] = incarnation;
-	if (launcher->journal_fd >= 0)
-	{
-		arguments[n++] = "--journal-fd";
-		arguments[n++] = CppAsString2(GJ_JOURNAL_FD);
-	}
-	if (launcher->blame)
-		arguments[n++] = "--blame";
-	if (gj_devices[0] != '\0')
-	{
-		arguments[n++] = "--devices";
-		arguments[n++] = gj_devices;
-	}
-	n = add_number("--cpu-devices", gj_cpu_devices, 1, numbers[0], arguments, n);
-	n = add_number("--gpu-devices", gj_gpu_devices, 1, numbers[1], arguments, n);
-	n = add_number("--cpu-threads", gj_cpu_threads, 0, numbers[2], arguments, n);
-	n = add_number("--cpu-memory", gj_cpu_memory, 0, numbers[3], arguments, n);
-	arguments[n] = NULL;
-	reset_signals();
-	execv(path, arguments);
-	dprintf(STDERR_FILENO, "ERROR: could not run \"%s\": %s\n", path, strerror(errno));
-	_exit(127);
 }
 
 /* ---- in the launcher */
@@ -614,7 +489,9 @@ start_daemon(GjLauncher *launcher)
 	{
 		launcher->child = fork();
 		if (launcher->child == 0)
-			run_daemon(launcher, path, parent[0], log[1]);
+			gj_become_daemon(&(GjDaemonStart) {
+				path, parent[0], launcher->journal_fd, log[1], launcher->incarnation, launcher->blame
+			});
 	}
 	else
 		launcher->child = -1;
