@@ -17,6 +17,6 @@ typedef struct GjDaemonStart
 } GjDaemonStart;
 
 /* Runs gpujoind in this process; on failure, the process ends. */
-extern void gj_become_daemon(const GjDaemonStart *start) pg_attribute_noreturn();
+extern void gj_become_daemon(const GjDaemonStart *start) __attribute__((noreturn));
 
 #endif							/* GJ_CLIENT_BECOME_DAEMON_H */
