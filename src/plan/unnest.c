@@ -227,6 +227,33 @@ inline_ctes(Query *query, const GjAround *here)
 	return changed;
 }
 
+/*
+ * Puts what is grouped by back where it is read, as before PostgreSQL 18: there are its subqueries.
+ * What stands for groups among the relations becomes one that nobody reads.
+ */
+static void
+flatten_groups(Query *query)
+{
+#if PG_VERSION_NUM >= 180000
+	ListCell   *lc;
+
+	if (!query->hasGroupRTE || query->groupingSets != NIL)
+		return;
+	query->targetList = (List *) flatten_group_exprs(NULL, query, (Node *) query->targetList);
+	query->havingQual = flatten_group_exprs(NULL, query, query->havingQual);
+	foreach(lc, query->rtable)
+	{
+		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		if (rte->rtekind != RTE_GROUP)
+			continue;
+		rte->rtekind = RTE_RESULT;
+		rte->groupexprs = NIL;
+	}
+	query->hasGroupRTE = false;
+#endif
+}
+
 static bool
 rewrite_here(Query *query, const GjAround *here)
 {
@@ -236,6 +263,8 @@ rewrite_here(Query *query, const GjAround *here)
 
 	if (query->commandType != CMD_SELECT || query->rowMarks != NIL || query->jointree->fromlist == NIL)
 		return false;
+	if (query->hasSubLinks)
+		flatten_groups(query);
 	gj_join_laterals(&cxt);
 	foreach(lc, query->hasSubLinks ? make_ands_implicit((Expr *) query->jointree->quals) : NIL)
 	{
