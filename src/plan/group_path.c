@@ -116,13 +116,13 @@ is_word(const Expr *expr)
 		(int) sizeof(int64) / pg_database_encoding_max_length();
 }
 
-/* Adds a key of an expression's integers; codes: see GjJoinInfo.key_codes. */
+/* Adds a key, and the output that it is; codes: see GjJoinInfo.key_codes. */
 static void
-add_integers(GjJoinInfo *info, Expr *expr, int index, List *codes)
+add_key(GjJoinInfo *info, Expr *expr, int how, int index, List *codes)
 {
 	GjGroupKey *key = palloc(sizeof(GjGroupKey));
 
-	key->how = GJ_GROUP_INTEGER;
+	key->how = how;
 	key->index = index;
 	info->builder->group_keys = lappend(info->builder->group_keys, key);
 	info->outputs = lappend(info->outputs, expr);
@@ -136,8 +136,6 @@ add_halves(GjJoinInfo *info, Expr *expr)
 {
 	static const int bytes[] = {GJ_CODES_FIRST_HALF, GJ_CODES_SECOND_HALF};
 
-	if (info->ngroup_keys + lengthof(bytes) > GJ_MAX_GROUP_KEYS)
-		return gj_refuse("more than %d keys to group by", GJ_MAX_GROUP_KEYS);
 	for (int half = 0; half < lengthof(bytes); half++)
 	{
 		int			e = gj_compile_half(info->builder, expr, half);
@@ -145,7 +143,7 @@ add_halves(GjJoinInfo *info, Expr *expr)
 		if (e < 0)
 			return gj_refuse_because("GROUP BY %s",
 									 gj_expr_text(info->builder->root, (Node *) expr));
-		add_integers(info, expr, e, list_make1(makeInteger(bytes[half])));
+		add_key(info, expr, GJ_GROUP_INTEGER, e, list_make1(makeInteger(bytes[half])));
 	}
 	return true;
 }
@@ -155,23 +153,22 @@ gj_add_group_key(GjJoinInfo *info, Expr *expr)
 {
 	int			how = group_how(exprType((Node *) expr), exprTypmod((Node *) expr),
 								exprCollation((Node *) expr));
-	GjGroupKey *key = palloc(sizeof(GjGroupKey));
+	bool		uuid = getBaseType(exprType((Node *) expr)) == UUIDOID;
 	Expr	   *value = expr;
 	Expr	   *column = expr;
 	List	   *codes = NIL;
 	bool		words;
-	int			e,
-				source,
+	int			source,
 				index;
 
-	if (getBaseType(exprType((Node *) expr)) == UUIDOID)
-		return add_halves(info, expr);
-	if (how < 0)
+	if (how < 0 && !uuid)
 		return gj_refuse("GROUP BY %s, of type %s, is not supported",
 						 gj_expr_text(info->builder->root, (Node *) expr),
 						 gj_type_name(exprType((Node *) expr)));
-	if (info->ngroup_keys == GJ_MAX_GROUP_KEYS)
+	if (info->ngroup_keys + (uuid ? 2 : 1) > GJ_MAX_GROUP_KEYS)
 		return gj_refuse("more than %d keys to group by", GJ_MAX_GROUP_KEYS);
+	if (uuid)
+		return add_halves(info, expr);
 	if (gj_is_stage_column(info->builder, expr))
 		value = gj_stage_expr(info->builder, (Var *) expr);
 	if (how == GJ_GROUP_TEXT && value != NULL && IsA(value, CaseExpr) &&
@@ -185,20 +182,18 @@ gj_add_group_key(GjJoinInfo *info, Expr *expr)
 		how = GJ_GROUP_INTEGER;
 		codes = list_make1(makeInteger(GJ_CODES_WORD));
 	}
-	key->how = how;
 	if (how <= GJ_GROUP_FLOAT)
 	{
 		GjNumericInfo numeric = {0};
 
-		e = words ? gj_compile_word(info->builder, value) :
+		index = words ? gj_compile_word(info->builder, value) :
 			gj_compile_filtered(info->builder, value, NULL, &numeric);
-		if (e < 0)
+		if (index < 0)
 			return gj_refuse_because("GROUP BY %s",
 									 gj_expr_text(info->builder->root, (Node *) expr));
 		if (numeric.mixed)
 			return gj_refuse("GROUP BY %s: numerics of several scales",
 							 gj_expr_text(info->builder->root, (Node *) expr));
-		key->index = e;
 	}
 	else
 	{
@@ -216,12 +211,9 @@ gj_add_group_key(GjJoinInfo *info, Expr *expr)
 			return gj_refuse("GROUP BY %s, of type %s, is not supported",
 							 gj_expr_text(info->builder->root, (Node *) expr),
 							 gj_type_name(exprType((Node *) expr)));
-		key->index = source << 16 | index;
+		index = source << 16 | index;
 	}
-	info->builder->group_keys = lappend(info->builder->group_keys, key);
-	info->outputs = lappend(info->outputs, expr);
-	info->key_codes = lappend(info->key_codes, codes);
-	info->ngroup_keys++;
+	add_key(info, expr, how, index, codes);
 	return true;
 }
 
