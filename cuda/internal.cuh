@@ -229,8 +229,7 @@ GjStatus gj_cuda_explain(cudaError_t error, const char *call, const char *file, 
 
 /* ---- device.cu */
 
-/* Each rate is measured so often, for the first call is slow, and others may use the GPU meanwhile.
- */
+/* So often each rate is measured: the first call is slow, and others may use the GPU meanwhile. */
 #define GJ_MEASUREMENTS 4
 
 void gj_set_text(GjErrorText *why, const char *text);
