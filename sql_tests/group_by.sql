@@ -232,8 +232,9 @@ CREATE TABLE ful_f AS SELECT i % 150 AS k, i AS a FROM generate_series(1, 1000) 
 CREATE TABLE ful_g AS SELECT i AS a FROM generate_series(900, 1100) i;
 VACUUM ANALYZE part_pk, ful_d, ful_e, ful_f, ful_g;
 SELECT gj_device('SELECT DISTINCT id, x FROM part_pk');
--- PostgreSQL takes the key's word for it, and x is that of any row
-SELECT gj_device('SELECT id, count(*) FROM part_pk JOIN ful_g ON id + 700 = a GROUP BY id, x');
+-- PostgreSQL before 18 takes the key's word for it, and x is that of any row
+SELECT gj_device('SELECT id, count(*) FROM part_pk JOIN ful_g ON id + 700 = a GROUP BY id, x') =
+	format('same, %s rows, GpuJoin', CASE WHEN current_setting('server_version_num')::int < 180000 THEN 201 ELSE 402 END);
 SELECT gj_device('SELECT d.id, e.x, count(*) FROM ful_f f LEFT JOIN ful_d d ON d.id = f.k JOIN ful_e e ON e.id = coalesce(d.y, 5) FULL JOIN ful_g g ON g.a = f.a GROUP BY d.id, e.x');
 SELECT gj_device('SELECT d.id, e.x, count(*) FROM ful_f f LEFT JOIN ful_d d ON d.id = f.k JOIN ful_e e ON e.id = d.y GROUP BY d.id, e.x');
 DROP TABLE part_pk, ful_d, ful_e, ful_f, ful_g;

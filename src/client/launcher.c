@@ -12,10 +12,9 @@
  * that finds the first one taken ends quietly.  The second one says that the file holds a
  * GjLauncherState of this launcher, not of one before it.
  *
- * gpujoind inherits one end of a socket pair, whose other end is the
- * launcher's: when the launcher ends, by whatever, gpujoind reads the end of the file and
- * ends too.  A gpujoind that cannot read is killed by the kernel then.  So it never outlives
- * the postmaster.  Over this socket gpujoind sends its signs of life: the launcher kills a
+ * gpujoind inherits one end of a socket pair, whose other end is the launcher's: when the
+ * launcher ends, by whatever, gpujoind reads the end of the file and ends too.  A gpujoind
+ * that cannot read is killed by the kernel then.  So it never outlives the postmaster.  Over this socket gpujoind sends its signs of life: the launcher kills a
  * gpujoind that is silent for longer than gpujoin.daemon_timeout.
  *
  * It inherits its journal as well, memory of the launcher's that outlives gpujoind's crashes.  Its

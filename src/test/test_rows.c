@@ -1,6 +1,7 @@
 /*
  * test_rows.c
- *	  Values of registers that are no date, no position, ...: a damaged program computes with them.  The order of uuids.
+ *	  Values of registers that are no date, no position, ...: a damaged program computes with them.
+ *	  The order of uuids.
  */
 #include <stdint.h>
 #include <string.h>
