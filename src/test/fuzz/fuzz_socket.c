@@ -9,9 +9,9 @@
  * Run in the repository's folder.  gpujoind gets a folder of its own under /tmp, and ends with this process.
  */
 #define _GNU_SOURCE
+#include "child.h"
 #include "conversation.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -21,8 +21,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,134 +37,6 @@
 
 static FuzzPrograms programs;
 static FuzzOptions options;
-static pid_t daemon_pid;
-static int	daemon_pipe;
-
-/* ---- gpujoind */
-
-static char directory[] = "/tmp/gjfuzz.XXXXXX";
-
-static void
-start_daemon(void)
-{
-	char		pipe_text[16];
-	char		log[64];
-	int			fds[2];
-
-	if (!mkdtemp(directory) || pipe(fds) != 0)
-		fuzz_fail("could not make a folder and a pipe: %s", strerror(errno));
-	daemon_pipe = fds[1];
-	fcntl(daemon_pipe, F_SETFD, FD_CLOEXEC);
-	snprintf(pipe_text, sizeof(pipe_text), "%d", fds[0]);
-	snprintf(log, sizeof(log), "%s/log", directory);
-	daemon_pid = fork();
-	if (daemon_pid == 0)
-	{
-		int			fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-
-		dup2(fd, STDOUT_FILENO);
-		dup2(fd, STDERR_FILENO);
-		/* 2: also where gpujoind handles a signal itself */
-		setenv("ASAN_OPTIONS", "allocator_may_return_null=1:quarantine_size_mb=16:malloc_context_size=8:"
-			   "handle_segv=2:handle_sigbus=2:handle_abort=2:handle_sigfpe=2:handle_sigill=2", 0);
-		setenv("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1", 0);
-		execl(options.daemon, options.daemon, "--directory", directory, "--parent-fd", pipe_text,
-			  "--cpu-devices", "2", (char *) NULL);
-		_exit(127);
-	}
-	close(fds[0]);
-	if (chdir(directory) != 0)
-		fuzz_fail("could not enter \"%s\"", directory);
-	mkdir("base", 0700);
-	mkdir("base/pgsql_tmp", 0700);
-	for (int i = 0; access(GJ_SOCKET_NAME, F_OK) != 0; i++)
-	{
-		if (i == 300)
-			fuzz_fail("\"%s\" does not listen in %s", options.daemon, directory);
-		usleep(100000);
-	}
-}
-
-static void
-tell_log(void)
-{
-	fflush(stdout);
-	(void) !system("tail -n 60 log >&2");
-}
-
-/* Ends the process if gpujoind has ended. */
-static void
-check_alive(void)
-{
-	int			status;
-
-	if (waitpid(daemon_pid, &status, WNOHANG) == 0)
-		return;
-	tell_log();
-	fuzz_fail("gpujoind has ended, by %s %d", WIFSIGNALED(status) ? "signal" : "status",
-			  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-}
-
-/* Ends gpujoind as the launcher does; with a leak sanitizer it then tells what leaked. */
-static void
-stop_daemon(void)
-{
-	char		command[64];
-	int			status;
-
-	close(daemon_pipe);
-	waitpid(daemon_pid, &status, 0);
-	if (status != 0)
-	{
-		tell_log();
-		fuzz_fail("gpujoind ends with status %d", status);
-	}
-	snprintf(command, sizeof(command), "rm -rf %s", directory);
-	(void) !system(command);
-}
-
-/* Descriptors of gpujoind but rings, which wait for the next run, and its own memory in bytes. */
-static uint32_t
-count_files(void)
-{
-	char		path[64];
-	char		target[64];
-	struct dirent *entry;
-	uint32_t	n = 0;
-	DIR		   *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int) daemon_pid);
-	dir = opendir(path);
-	if (!dir)
-		check_alive();
-	while (dir && (entry = readdir(dir)) != NULL)
-	{
-		ssize_t		length = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
-
-		target[length > 0 ? length : 0] = '\0';
-		n += strncmp(target, "/memfd:gpujoin", 14) != 0;
-	}
-	if (dir)
-		closedir(dir);
-	return n;
-}
-
-static uint64_t
-count_memory(void)
-{
-	char		line[256];
-	unsigned long long kb = 0;
-	FILE	   *f;
-
-	snprintf(line, sizeof(line), "/proc/%d/status", (int) daemon_pid);
-	f = fopen(line, "r");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "RssAnon: %llu", &kb) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return kb << 10;
-}
 
 /* ---- a right conversation */
 
@@ -246,7 +116,7 @@ check_answer(void)
 	{
 		/* if it is about to end, it may take a moment */
 		sleep(1);
-		check_alive();
+		fuzz_check_alive();
 		fuzz_fail("gpujoind does not listen");
 	}
 	peer_send(&peer, &hello, sizeof(hello));
@@ -965,7 +835,7 @@ check_files(uint32_t first)
 
 	for (int i = 0; i < 100; i++)
 	{
-		n = count_files();
+		n = fuzz_count_files();
 		if (first == 0 || n <= first + MORE_FILES)
 			return;
 		usleep(50000);
@@ -976,7 +846,7 @@ check_files(uint32_t first)
 static void
 check_memory(uint64_t round, uint64_t *most)
 {
-	uint64_t	bytes = count_memory();
+	uint64_t	bytes = fuzz_count_memory();
 
 	if (round < FIRST_ROUNDS)
 		*most = bytes > *most ? bytes : *most;
@@ -1000,15 +870,14 @@ main(int argc, char **argv)
 	path = realpath(options.daemon ? options.daemon : "build/" GJ_DAEMON_NAME, NULL);
 	if (!path)
 		fuzz_fail("no gpujoind");
-	options.daemon = path;
 	programs = fuzz_load_programs(options.files, options.nfiles);
 	signal(SIGPIPE, SIG_IGN);
 	fuzz_watch(ROUND_SECONDS);
 	fuzz_begin(options.seed, options.first, options.count);
-	start_daemon();
+	fuzz_start_daemon(path);
 	check_answer();
 	check_stages();
-	files = count_files();
+	files = fuzz_count_files();
 	for (uint64_t i = options.first, round = 0; i < options.first + options.count; i += ROUND, round++)
 	{
 		uint64_t	end = i + ROUND < options.first + options.count ? i + ROUND : options.first + options.count;
@@ -1028,13 +897,13 @@ main(int argc, char **argv)
 			done += talks[t].done;
 			again += talks[t].again;
 		}
-		check_alive();
+		fuzz_check_alive();
 		check_answer();
 		check_stages();
 		check_files(files);
 		check_memory(round, &memory);
 	}
-	stop_daemon();
+	fuzz_stop_daemon();
 	printf("seed %llu, from %llu on: %llu conversations, %llu programs taken, %llu of them to their end, %llu "
 		   "connections used again; %u files, %llu MB; %d s\n", (unsigned long long) options.seed,
 		   (unsigned long long) options.first, (unsigned long long) options.count, (unsigned long long) ready,
