@@ -52,6 +52,14 @@ SELECT gj_device(q) FROM unnest(ARRAY['SELECT f.u, f.w, f.i, d.k FROM ug_fact f 
 SELECT gj_same(q) FROM unnest(ARRAY['SELECT n, count(*) FROM (SELECT u, count(*) AS n FROM ug_fact GROUP BY u) s GROUP BY n',
 	'SELECT s.n, f.k, count(*) FROM (SELECT w, count(*) AS n FROM ug_fact GROUP BY w) s JOIN ug_fact f USING (w) GROUP BY 1, 2',
 	'SELECT d.k, d.name FROM ug_dim d WHERE d.k < 20 AND 28 < (SELECT count(*) FROM ug_fact f WHERE f.a = d.u)', 'SELECT d.k, (SELECT sum(f.v) FROM ug_fact f WHERE f.u = d.u) FROM ug_dim d WHERE d.k < 20']) q;
+-- uuids of a subquery's groups: keys of joins, alone and with others, of conditions and of groups; rows that are returned, rows without a match
+SELECT gj_device(replace(q, 'sums', '(SELECT w, a, u, max(i) AS m, sum(v) AS s FROM ug_fact GROUP BY w, a, u)')) FROM unnest(ARRAY['SELECT d.k % 7, count(*), sum(x.s) FROM ug_dim d JOIN sums x ON x.a = d.u GROUP BY 1',
+	'SELECT x.w, x.u, x.s, d.name FROM ug_dim d JOIN sums x ON x.u = d.u', 'SELECT x.a, x.u, d.k FROM ug_dim d JOIN sums x ON x.u = d.u AND x.u = d.other AND x.m > d.k', 'SELECT x.a, x.u, d.k FROM ug_dim d JOIN sums x ON x.a = d.u AND x.u <> d.other',
+	'SELECT x.m, x.u, d.u FROM ug_dim d FULL JOIN (SELECT u, max(i) m FROM ug_fact GROUP BY u) x ON x.u = d.other', 'SELECT count(*), count(x.u), count(x.w) FROM ug_dim d LEFT JOIN sums x ON x.u = d.u WHERE x.w IS NULL OR x.m > 50',
+	'SELECT count(*), sum(x.m - y.m) FROM sums x JOIN sums y ON x.u = y.u AND x.w = y.w AND x.m >= y.m', 'SELECT DISTINCT x.w FROM ug_dim d JOIN sums x ON x.u = d.u', 'SELECT x.w, count(*), count(DISTINCT x.u) FROM sums x GROUP BY x.w ORDER BY 2 DESC, 1 LIMIT 9',
+	'SELECT x.u, d.name FROM ug_dim d JOIN sums x ON x.a = d.u ORDER BY x.u DESC NULLS LAST, x.m LIMIT 20', 'SELECT x.u::text || d.name, x.m FROM ug_dim d JOIN sums x ON x.u = d.u', 'SELECT count(*) FROM ug_dim d JOIN sums x ON x.u < d.other WHERE d.k = 1',
+	'SELECT d.name FROM ug_dim d WHERE d.u IN (SELECT x.u FROM sums x WHERE x.s > 100) OR d.k < 9', 'SELECT d.name FROM ug_dim d WHERE d.other NOT IN (SELECT u FROM ug_fact WHERE i > 19900 AND u IS NOT NULL)', 'SELECT d.name FROM ug_dim d WHERE d.other NOT IN (SELECT u FROM ug_fact WHERE i > 19000)',
+	'WITH c AS (SELECT w, sum(v) AS s FROM ug_fact GROUP BY w) SELECT a.w, a.s, b.s FROM c a JOIN c b ON a.w = b.w WHERE a.s > (SELECT avg(s) FROM c)', 'SELECT w, sum(v) FROM ug_fact GROUP BY w HAVING sum(v) > (SELECT avg(v) * 10 FROM ug_fact)']) q;
 PREPARE after(uuid) AS SELECT w, count(*) FROM ug_fact WHERE w > $1 GROUP BY w ORDER BY 1 LIMIT 3;
 EXECUTE after('80ffffff-ffff-ff00-0000-000000000000');
 EXECUTE after(NULL);

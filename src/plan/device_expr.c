@@ -27,6 +27,7 @@
 #include "plan/make_expr.h"
 #include "plan/reasons.h"
 #include "plan/safety.h"
+#include "plan/uuid.h"
 #include "rows/text.h"
 
 /* see is_short_text() */
@@ -362,6 +363,8 @@ gj_compile_column(GjCompileContext *cxt, Expr *node, bool is_null_test, int dept
 
 		if (expr == NULL)
 			return false;
+		if (is_null_test && gj_half_of_uuid(expr, 0) != NULL)
+			expr = gj_half_of_uuid(expr, 0);
 		if (!IsA(expr, Var))
 		{
 			if (!gj_compile_node(cxt, expr, depth))
@@ -499,7 +502,7 @@ gj_compile_node(GjCompileContext *cxt, Expr *node, int depth)
 			{
 				OpExpr	   *op = (OpExpr *) node;
 
-				return gj_compile_average(cxt, op, depth) ||
+				return gj_compile_average(cxt, op, depth) || gj_compile_uuid_equal(cxt, op, depth) ||
 					gj_compile_call(cxt, op->opfuncid, op->args, op->inputcollid, depth) ||
 					gj_compile_set_value(cxt, node, depth);
 			}
@@ -612,9 +615,8 @@ gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter, GjNumericInfo *
 	return gj_add_compiled(&cxt, first, exprType((Node *) expr));
 }
 
-/* Adds an expression: what an instruction makes of the bytes of another one's text. */
-static int
-compile_of_text(GjBuilder *builder, Expr *expr, GjOp op, uint32 arg)
+int
+gj_compile_word(GjBuilder *builder, Expr *expr)
 {
 	GjCompileContext cxt = GJ_COMPILE_CONTEXT(builder);
 	GjBuilderMark mark;
@@ -628,21 +630,8 @@ compile_of_text(GjBuilder *builder, Expr *expr, GjOp op, uint32 arg)
 		gj_builder_reset(builder, &mark);
 		return -1;
 	}
-	gj_emit(&cxt, (GjInstr) {.op = op, .arg = arg});
+	gj_emit(&cxt, (GjInstr) {.op = GJ_OP_WORD_T});
 	return gj_add_compiled(&cxt, first, INT8OID);
-}
-
-int
-gj_compile_word(GjBuilder *builder, Expr *expr)
-{
-	return compile_of_text(builder, expr, GJ_OP_WORD_T, 0);
-}
-
-int
-gj_compile_half(GjBuilder *builder, Expr *expr, int half)
-{
-	return compile_of_text(builder, expr, GJ_OP_KEY_T, (half == 0 ? 0 : GJ_KEY_SECOND) |
-						   GJ_KEY_WHOLE | GJ_KEY_ORDERED);
 }
 
 bool

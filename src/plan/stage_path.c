@@ -36,6 +36,7 @@
 #include "plan/reasons.h"
 #include "plan/safety.h"
 #include "plan/unnest.h"
+#include "plan/uuid.h"
 
 #define STAGE_MAGIC			0x474a5354
 
@@ -279,13 +280,18 @@ average(const ReplaceContext *cxt, int output)
 								 InvalidOid, COERCE_EXPLICIT_CALL);
 }
 
-/* The text that a key's integer stands for. */
+/* The text that a key's integer stands for, or the uuid that two have halves of. */
 static Node *
 decoded(ReplaceContext *cxt, int output, const List *codes)
 {
 	List	   *whens = NIL;
 	ListCell   *lc;
 
+	if (gj_codes_are(codes, GJ_CODES_FIRST_HALF))
+		return (Node *)
+			gj_make_uuid((Expr *) result_column(cxt, COLUMN_OF(output, 0), INT8OID, -1, InvalidOid),
+						 (Expr *) result_column(cxt, COLUMN_OF(output + 1, 0), INT8OID, -1,
+												InvalidOid));
 	if (IsA(linitial(codes), Integer))
 	{
 		cxt->failed = true;
@@ -445,7 +451,7 @@ call_is_safe(Oid funcid, const List *args)
 static bool
 is_unsafe(Node *node, void *context)
 {
-	if (node == NULL)
+	if (node == NULL || gj_half_of_uuid((Expr *) node, 0) != NULL)
 		return false;
 	switch (nodeTag(node))
 	{
