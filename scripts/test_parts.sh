@@ -178,11 +178,13 @@ random() {
 part_random() { test_server && random "$random_queries" $seeds; }
 
 # The cpu, or each GPU, pretends to be four devices.
+# four devices of little memory
+limited=("gpujoin.cpu_devices = 4" "gpujoin.gpu_devices = 4" "gpujoin.device_memory_limit = '64MB'")
+# On the cpu device sanitizer runs the regression tests so.
 part_limits() {
 	local little_memory=--little-memory
-	test_server "${for_regress[@]}" "gpujoin.cpu_devices = 4" "gpujoin.gpu_devices = 4" \
-		"gpujoin.device_memory_limit = '64MB'" || return
-	regress
+	test_server "${for_regress[@]}" "${limited[@]}" || return
+	[ "$device" = cpu ] && [ -z "$long" ] || regress
 	random "$limited_queries" $seeds
 }
 
@@ -298,9 +300,14 @@ end_sanitized() {
 		"$(grep -cE 'runtime error:|(Address|Leak|Thread)Sanitizer' "$work/server/log")" = 0
 }
 
+# The regression tests on devices of little memory, what is larger and random on one without a limit.
 part_sanitizer() {
-	start_sanitized address,undefined "${for_regress[@]}" || return
+	start_sanitized address,undefined "${for_regress[@]}" "${limited[@]}" || return
 	regress
+	psql -Xq -d postgres -c "ALTER SYSTEM SET gpujoin.cpu_devices = 1" \
+		-c "ALTER SYSTEM SET gpujoin.device_memory_limit = 0"
+	as_user pg_ctl -D "$work/server/data" -l "$work/server/log" -w -t 120 -m fast restart >/dev/null ||
+		{ fail "a server without limits"; return; }
 	end_sanitized
 }
 

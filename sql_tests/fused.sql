@@ -9,7 +9,7 @@ SELECT gpujoin_cache_evict() >= 0 AS evicted;
 CREATE TABLE fact WITH (autovacuum_enabled = off) AS
 SELECT i AS id, i % 4000 AS k, (i % 30)::int2 AS a, CASE WHEN i % 11 = 0 THEN NULL ELSE i % 1000 END AS v,
 	   i % 97 / 4.0::float8 AS f, 'text ' || i % 300 AS t, (i % 50)::numeric(8, 2) AS n
-FROM generate_series(1, 200000) i;
+FROM generate_series(1, 100000) i;
 CREATE TABLE dim WITH (autovacuum_enabled = off, fillfactor = 10) AS
 SELECT i AS k, i % 7 AS w, CASE WHEN i % 5 = 0 THEN NULL ELSE i END AS x, 'name ' || i % 40 AS name, i / 3 AS many
 FROM generate_series(0, 3000) i;
