@@ -4,7 +4,8 @@
 # device; find_postgres sets pg_config, bindir and libdir.
 
 unset PGHOST PGPORT PGUSER PGDATABASE PGOPTIONS MAKEFLAGS
-export CUDA_ARCH=${CUDA_ARCH:-90} WITH_CUDA=${WITH_CUDA:-auto}
+have_nvidia() { ls /dev/nvidia[0-9]* >/dev/null 2>&1 || [ -e /dev/dxg ]; }
+export CUDA_ARCH=${CUDA_ARCH:-$(have_nvidia && echo native || echo 90)} WITH_CUDA=${WITH_CUDA:-auto}
 user=${GJ_TEST_USER:-gpujointest}
 jobs=$(nproc)
 servers=()
@@ -96,8 +97,6 @@ stop_servers() {
 }
 
 # ---- building
-
-have_nvidia() { ls /dev/nvidia[0-9]* >/dev/null 2>&1 || [ -e /dev/dxg ]; }
 
 # Builds and installs; extra arguments are make's.
 build_and_install() {

@@ -20,9 +20,9 @@
 #define PROGRAMS		"src/test/programs/*.program"
 #define CHUNK_ROWS		7
 #define CHANGED_ROWS	4000	/* of a chunk that is changed under way */
-#define CHANGED_ROUNDS	10
+#define CHANGED_ROUNDS	unit_choose(4, 10)
 /* Accepted programs that are run, of all that one program was changed to. */
-#define MOST_RUNS		400
+#define MOST_RUNS		unit_choose(100, 400)
 #define MOST_SECONDS	2		/* of a run */
 
 static uint8_t *slots;			/* one a source */

@@ -92,6 +92,14 @@ unit_random(void)
 	return (uint32_t) (state >> 33);
 }
 
+uint32_t
+unit_choose(uint32_t usual, uint32_t if_long)
+{
+	const char *set = getenv("GJ_LONG");
+
+	return set && set[0] != '\0' ? if_long : usual;
+}
+
 static bool
 is_wanted(const char *name, int argc, char **argv)
 {

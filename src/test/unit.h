@@ -47,6 +47,9 @@ extern const char *unit_directory(void);
 /* Numbers that look random, the same in each run. */
 extern uint32_t unit_random(void);
 
+/* The first number, the second one if GJ_LONG is set: for what takes long. */
+extern uint32_t unit_choose(uint32_t usual, uint32_t if_long);
+
 #define UNIT_TESTS(X) \
 	X(rows_extremes) \
 	X(rows_uuid_order) \
