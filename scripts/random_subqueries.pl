@@ -16,7 +16,8 @@ my @columns = (
 	{ name => 'c', type => 'char(5)', class => 'char', value => "'c' || r" }, { name => 'w', type => 'char(3)', class => 'char', value => "'c' || r" },
 	{ name => 'd', type => 'date', class => 'date', value => "date '2026-01-01' + r" }, { name => 'e', type => 'date', class => 'date', value => "date '2026-01-03' + r" },
 	{ name => 'f', type => 'float8', class => 'float', value => "CASE r WHEN 0 THEN '-0' WHEN 1 THEN '0' WHEN 2 THEN 0 ELSE r / 4.0 END" },
-	{ name => 'g', type => 'float4', class => 'float', value => 'r / 4.0' }, { name => 'b', type => 'bool', class => 'bool', value => 'r % 2 = 0' });
+	{ name => 'g', type => 'float4', class => 'float', value => 'r / 4.0' }, { name => 'b', type => 'bool', class => 'bool', value => 'r % 2 = 0' },
+	{ name => 'u', type => 'uuid', class => 'uuid', value => 'md5(r::text)::uuid' }, { name => 'o', type => 'uuid', class => 'uuid', value => 'md5(r::text)::uuid' });
 my @small = map { { name => "s$_->[0]", rows => $_->[1] } } [ 0, 0 ], [ 1, 1 ], [ 2, 30 ], [ 3, 300 ], [ 4, 1500 ];
 my $aliases = 0;
 
@@ -57,7 +58,7 @@ sub class_constant
 	my ($class) = @_;
 	my $n = int rand pick(4, 25, 100);
 	return $class eq 'int' ? constant('int4', $n) : $class =~ /num|calc|loose/ ? constant('numeric', $n / 4) : $class eq 'float' ? $n / 4
-	  : $class eq 'text' ? constant('text', "'t$n'") : $class eq 'char' ? "'c$n'" : $class eq 'date' ? constant('date', "date '2026-01-02' + $n") : 'true';
+	  : $class eq 'text' ? constant('text', "'t$n'") : $class eq 'char' ? "'c$n'" : $class eq 'date' ? constant('date', "date '2026-01-02' + $n") : $class eq 'uuid' ? "md5('$n')::uuid" : 'true';
 }
 
 sub column_condition
@@ -97,7 +98,7 @@ sub one_aggregate
 	my $same = $class eq 'calc' ? 'loose' : $class;
 	return ('count(*)', 'int') if chance(20);
 	return ("count($name)", 'int') if chance(20) || $class eq 'bool';
-	return ("count(DISTINCT $name)", 'int') if chance(8);
+	return ("count(DISTINCT $name)", 'int') if chance(8) || $class eq 'uuid';
 	return (pick('min', 'max') . "($name)", $same) if chance(35) || $class !~ /^(int|num|calc|loose|float)$/;
 	return ("sum($name)", $class eq 'float' ? 'float' : 'calc') if $class !~ /^(int|num|calc|loose)$/ || chance(60);
 	return ("avg($name)", 'calc');
@@ -429,7 +430,7 @@ sub cte_query
 	{
 		my $c = pick(@{ $readers[1]{columns} });
 		my ($x) = grep { $_->{name} eq 'w0.' . substr $c->{name}, 3 } @all;
-		push @where, chance(50) && $c->{class} ne 'bool' ? "$x->{name} = (SELECT " . pick('min', 'max') . "($c->{name}) FROM $readers[1]{text})"
+		push @where, chance(50) && $c->{class} !~ /^(bool|uuid)$/ ? "$x->{name} = (SELECT " . pick('min', 'max') . "($c->{name}) FROM $readers[1]{text})"
 		  : "$x->{name} " . pick('IN', 'NOT IN') . " (SELECT $c->{name} FROM $readers[1]{text} WHERE " . column_condition(@{ $readers[1]{columns} }) . ')';
 	}
 	push @where, column_condition(@all) if chance(30);
