@@ -151,9 +151,9 @@ gj_compile_key(GjBuilder *builder, Expr *clause, Expr *side, int half)
 	int			scale = 0;
 	int			first = builder->ninstrs;
 
-	/* there are no bytes to hash: of several keys, this is the second half */
+	/* there are no bytes to hash */
 	if (gj_compares_stage_uuid(builder, (OpExpr *) clause))
-		return gj_compile_half(builder, side, half == GJ_WHOLE_KEY ? 1 : half);
+		return gj_compile_half(builder, side, half);
 	gj_builder_mark(builder, &mark);
 	if (func->flags & GJ_CALL_DECIMAL)
 	{

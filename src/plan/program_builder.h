@@ -222,7 +222,10 @@ extern int	gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter,
 /* The same of a text of at most 8 bytes, as the integer that GJ_OP_WORD_T makes of it. */
 extern int	gj_compile_word(GjBuilder *builder, Expr *expr);
 
-/* The same of half 0 or 1 of a uuid: 64 bits, as a number in the order of uuids. */
+/*
+ * The same of half 0 or 1 of a uuid: 64 bits, as a number in the order of uuids.  GJ_WHOLE_KEY: 64
+ * bits that equal uuids have in common.
+ */
 extern int	gj_compile_half(GjBuilder *builder, Expr *expr, int half);
 
 /*

@@ -62,13 +62,21 @@ argument_of(const Expr *call, Oid funcid, int which)
 Expr *
 gj_half_of_uuid(const Expr *uuid, int half)
 {
-	const Expr *bytes;
+	Expr	   *halves[2];
 
-	if (!IsA(uuid, CoerceViaIO) || ((const CoerceViaIO *) uuid)->resulttype != UUIDOID)
+	if (!IsA(uuid, CoerceViaIO))
 		return NULL;
-	bytes = argument_of(((const CoerceViaIO *) uuid)->arg, F_ENCODE, 0);
-	return argument_of(argument_of(argument_of(bytes, F_BYTEACAT, half), F_INT8SEND, 0),
-					   F_INT8XOR, 0);
+	for (int i = 0; i < 2; i++)
+	{
+		const Expr *bytes = argument_of(((const CoerceViaIO *) uuid)->arg, F_ENCODE, 0);
+
+		bytes = argument_of(argument_of(bytes, F_BYTEACAT, i), F_INT8SEND, 0);
+		halves[i] = argument_of(bytes, F_INT8XOR, 0);
+		if (halves[i] == NULL || !IsA(halves[i], Var))
+			return NULL;
+	}
+	/* the query may have such calls as well, with other constants */
+	return equal(uuid, gj_make_uuid(halves[0], halves[1])) ? halves[half] : NULL;
 }
 
 /* The half that is a column of a stage's result; NULL: the expression is no uuid of a stage. */
@@ -98,6 +106,16 @@ compile_half(GjCompileContext *cxt, Expr *expr, int half, int depth)
 	return true;
 }
 
+/* Compiles both, as one integer that equal uuids have in common. */
+static bool
+compile_both(GjCompileContext *cxt, Expr *expr)
+{
+	if (!compile_half(cxt, expr, 0, 0) || !compile_half(cxt, expr, 1, 1))
+		return false;
+	gj_emit(cxt, (GjInstr) {.op = GJ_OP_BIT_XOR, .dst = 0, .a = 0, .b = 1});
+	return true;
+}
+
 int
 gj_compile_half(GjBuilder *builder, Expr *expr, int half)
 {
@@ -107,7 +125,7 @@ gj_compile_half(GjBuilder *builder, Expr *expr, int half)
 
 	gj_swap_obstacle(NULL);
 	gj_builder_mark(builder, &mark);
-	if (!compile_half(&cxt, expr, half, 0))
+	if (!(half == GJ_WHOLE_KEY ? compile_both(&cxt, expr) : compile_half(&cxt, expr, half, 0)))
 	{
 		gj_refuse_else("expression %s is not supported", gj_expr_text(builder->root, (Node *) expr));
 		gj_builder_reset(builder, &mark);
