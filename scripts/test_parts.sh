@@ -178,8 +178,7 @@ random() {
 
 part_random() { test_server && random "$random_queries" $seeds; }
 
-# The cpu, or each GPU, pretends to be four devices.
-# four devices of little memory
+# The cpu, or each GPU, pretends to be four devices of little memory.
 limited=("gpujoin.cpu_devices = 4" "gpujoin.gpu_devices = 4" "gpujoin.device_memory_limit = '64MB'")
 # On the cpu device sanitizer runs the regression tests so.
 part_limits() {

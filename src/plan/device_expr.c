@@ -360,11 +360,12 @@ gj_compile_column(GjCompileContext *cxt, Expr *node, bool is_null_test, int dept
 	{
 		/* made of columns of the stage's result, or one of them */
 		Expr	   *expr = gj_stage_expr(cxt->builder, (Var *) node);
+		Expr	   *half = expr != NULL && is_null_test ? gj_half_of_uuid(expr, 0) : NULL;
 
 		if (expr == NULL)
 			return false;
-		if (is_null_test && gj_half_of_uuid(expr, 0) != NULL)
-			expr = gj_half_of_uuid(expr, 0);
+		if (half != NULL)
+			expr = half;
 		if (!IsA(expr, Var))
 		{
 			if (!gj_compile_node(cxt, expr, depth))
@@ -616,7 +617,7 @@ gj_compile_filtered(GjBuilder *builder, Expr *arg, Expr *filter, GjNumericInfo *
 }
 
 int
-gj_compile_word(GjBuilder *builder, Expr *expr)
+gj_compile_by(GjBuilder *builder, Expr *expr, GjCompiler compile, int arg)
 {
 	GjCompileContext cxt = GJ_COMPILE_CONTEXT(builder);
 	GjBuilderMark mark;
@@ -624,14 +625,28 @@ gj_compile_word(GjBuilder *builder, Expr *expr)
 
 	gj_swap_obstacle(NULL);
 	gj_builder_mark(builder, &mark);
-	if (!gj_compile_node(&cxt, expr, 0))
+	if (!compile(&cxt, expr, arg))
 	{
 		gj_refuse_else("expression %s is not supported", gj_expr_text(builder->root, (Node *) expr));
 		gj_builder_reset(builder, &mark);
 		return -1;
 	}
-	gj_emit(&cxt, (GjInstr) {.op = GJ_OP_WORD_T});
 	return gj_add_compiled(&cxt, first, INT8OID);
+}
+
+static bool
+compile_word(GjCompileContext *cxt, Expr *expr, int unused)
+{
+	if (!gj_compile_node(cxt, expr, 0))
+		return false;
+	gj_emit(cxt, (GjInstr) {.op = GJ_OP_WORD_T});
+	return true;
+}
+
+int
+gj_compile_word(GjBuilder *builder, Expr *expr)
+{
+	return gj_compile_by(builder, expr, compile_word, 0);
 }
 
 bool

@@ -62,6 +62,13 @@ extern bool gj_compile_column(GjCompileContext *cxt, Expr *node, bool is_null_te
 /* Adds what was compiled since instruction `first` as an expression of a type, and returns its number. */
 extern int	gj_add_compiled(GjCompileContext *cxt, int first, Oid typid);
 
+/*
+ * Adds an expression of 64 bits that a function compiles to register 0: its number, or -1, with the
+ * builder as it was and a reason.
+ */
+typedef bool (*GjCompiler) (GjCompileContext *cxt, Expr *expr, int arg);
+extern int	gj_compile_by(GjBuilder *builder, Expr *expr, GjCompiler compile, int arg);
+
 /* ---- device_call.c */
 
 /* Brings the numeric in register `depth` to a scale that is not smaller. */

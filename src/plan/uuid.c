@@ -14,7 +14,6 @@
 #include "utils/fmgroids.h"
 
 #include "plan/join_path.h"
-#include "plan/reasons.h"
 #include "plan/uuid.h"
 #include "rows/text.h"
 
@@ -106,10 +105,12 @@ compile_half(GjCompileContext *cxt, Expr *expr, int half, int depth)
 	return true;
 }
 
-/* Compiles both, as one integer that equal uuids have in common. */
+/* Compiles a half; GJ_WHOLE_KEY: both, as one integer that equal uuids have in common. */
 static bool
-compile_both(GjCompileContext *cxt, Expr *expr)
+compile_key(GjCompileContext *cxt, Expr *expr, int half)
 {
+	if (half != GJ_WHOLE_KEY)
+		return compile_half(cxt, expr, half, 0);
 	if (!compile_half(cxt, expr, 0, 0) || !compile_half(cxt, expr, 1, 1))
 		return false;
 	gj_emit(cxt, (GjInstr) {.op = GJ_OP_BIT_XOR, .dst = 0, .a = 0, .b = 1});
@@ -119,19 +120,7 @@ compile_both(GjCompileContext *cxt, Expr *expr)
 int
 gj_compile_half(GjBuilder *builder, Expr *expr, int half)
 {
-	GjCompileContext cxt = GJ_COMPILE_CONTEXT(builder);
-	GjBuilderMark mark;
-	int			first = builder->ninstrs;
-
-	gj_swap_obstacle(NULL);
-	gj_builder_mark(builder, &mark);
-	if (!(half == GJ_WHOLE_KEY ? compile_both(&cxt, expr) : compile_half(&cxt, expr, half, 0)))
-	{
-		gj_refuse_else("expression %s is not supported", gj_expr_text(builder->root, (Node *) expr));
-		gj_builder_reset(builder, &mark);
-		return -1;
-	}
-	return gj_add_compiled(&cxt, first, INT8OID);
+	return gj_compile_by(builder, expr, compile_key, half);
 }
 
 bool
