@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # Runs queries with gpujoin off and forced, and compares their rows as multisets.
 #
-#   scripts/differential.pl [--database NAME] [--gpujoin PERCENT] [--little-memory] [--verbose] FILE...
+#   scripts/differential.pl [--database NAME] [--gpujoin PERCENT] [--little-memory] [--timeout SECONDS] [--verbose] FILE...
 #
 # A file is SQL that prepares tables, a line "-- queries", and blocks with empty lines between them.
 # The last statement of a block is the query; the lines before it, up to the last one that ends with
@@ -29,9 +29,10 @@ use Time::HiRes qw(time);
 $SIG{ALRM} = sub { die "$0: no answer\n" };
 my $database = $ENV{PGDATABASE} || 'postgres';
 my %values = map { $_ => 0 } qw(queries device rows columns distinct large);
-my ($percent, $little_memory, $verbose, $passed, $failed, $offloaded, $able) = (undef, 0, 0, 0, 0, 0, 0);
-GetOptions('database=s' => \$database, 'gpujoin=i' => \$percent, 'little-memory' => \$little_memory, 'verbose' => \$verbose) && @ARGV
-  or die "usage: $0 [--database NAME] [--gpujoin PERCENT] [--little-memory] [--verbose] FILE...\n";
+my ($percent, $little_memory, $timeout, $verbose, $passed, $failed, $offloaded, $able) = (undef, 0, 120, 0, 0, 0, 0, 0);
+GetOptions('database=s' => \$database, 'gpujoin=i' => \$percent, 'little-memory' => \$little_memory, 'timeout=i' => \$timeout,
+	'verbose' => \$verbose) && @ARGV
+  or die "usage: $0 [--database NAME] [--gpujoin PERCENT] [--little-memory] [--timeout SECONDS] [--verbose] FILE...\n";
 
 # Why PostgreSQL may do what a device should have done.
 my $by_values = 'value out of range|division by zero|a value that the device does not know';
@@ -162,7 +163,7 @@ sub run_block
 	my ($before, $query) = $body =~ /\A(.*;\n)?(.*?);?\s*\z/s
 	  or die "$name: no statement\n";
 	$before = '' unless defined $before;
-	my $settings = "\\set VERBOSITY terse\nSET client_min_messages = warning; SET statement_timeout = '120s'; SET extra_float_digits = 1;";
+	my $settings = "\\set VERBOSITY terse\nSET client_min_messages = warning; SET statement_timeout = '${timeout}s'; SET extra_float_digits = 1;";
 	my @native = eval { psql("$settings SET gpujoin.enabled = off;\n$before$query;\n") };
 	# told at the end, and not counted
 	return if $@ eq "more than 3 million rows\n" && ++$values{large};

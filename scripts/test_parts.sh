@@ -14,6 +14,7 @@ conversations=${GJ_FUZZ_CONVERSATIONS:-$(choose 1500 100000)}
 stress_seconds=${GJ_STRESS_SECONDS:-$(choose 30 600)}
 passed=0 failed=0
 little_memory=
+timeout=120 # seconds that differential.pl gives a statement
 
 say() { printf '\n== %s\n' "$*"; }
 fail() { echo "not ok - $*"; failed=$((failed + 1)); }
@@ -156,7 +157,7 @@ part_regress() { test_server "${for_regress[@]}" && regress; }
 # differential NAME ARGUMENT...: of scripts/differential.pl
 differential() {
 	local name=$1; shift
-	scripts/differential.pl --database differential "$@" | tee "$work/$name.log"
+	scripts/differential.pl --database differential --timeout "$timeout" "$@" | tee "$work/$name.log"
 	count_from "$name" "$work/$name.log"
 }
 
@@ -318,7 +319,8 @@ part_mutants() {
 
 # Two devices that exchange rows, by keys, rings and ranges: two threads of a query, which write each other's memory.
 part_thread_sanitizer() {
-	local scheme
+	# a SubPlan that is a nested loop takes 0.4 s without the sanitizer, 110 with it
+	local scheme timeout=600
 	start_sanitized thread "gpujoin.cpu_devices = 2" "gpujoin.devices_per_query = 2" "gpujoin.exchange = on" \
 		"gpujoin.keep_exchanged = off" || return
 	for scheme in ring ranges; do
@@ -362,7 +364,7 @@ have_gpu() { grep -q '^cuda' <<<"$("$libdir/$daemon" --list-devices 2>/dev/null)
 part_kernels() {
 	if [ "$WITH_CUDA" = no ] || ! have_nvcc; then echo "no nvcc: left out"; return; fi
 	local less=
-	have_gpu || less="--quick --device cpu${long:- --most 2000}"
+	have_gpu || less="--quick --device cpu $([ -n "$long" ] || echo --most 2000)"
 	build/kernel_test $less >"$work/kernels.log" 2>&1
 	tail -30 "$work/kernels.log"
 	count_from kernel_test "$work/kernels.log"

@@ -49,10 +49,10 @@ SELECT gj_same('SELECT f.a, f.n, count(*), sum(f.v) FROM fact f WHERE f.v % 3 = 
 -- hash tables are kept, used again, and go with what they were built of
 SELECT gpujoin_cache_evict() > 0 AS evicted;
 SELECT gj_same('SELECT count(*), sum(f.v + d.w) FROM fact f JOIN dim d USING (k)');
-SELECT relation, max(hash_tables) AS hash_tables, max(hash_table_hits) AS hash_table_hits FROM gpujoin_cache GROUP BY relation ORDER BY relation::oid;
+SELECT relation, max(hash_tables) AS hash_tables, max(hash_table_hits) AS hash_table_hits FROM gpujoin_cache WHERE datname = current_database() GROUP BY relation ORDER BY relation::oid;
 SELECT gj_same('SELECT count(*), sum(f.v + d.w) FROM fact f JOIN dim d USING (k)');
 SELECT gj_same('SELECT count(*), sum(f.v * d.w) FROM fact f JOIN dim d USING (k) WHERE f.v < 100');
-SELECT relation, max(hash_tables) AS hash_tables, max(hash_table_hits) AS hash_table_hits FROM gpujoin_cache GROUP BY relation ORDER BY relation::oid;
+SELECT relation, max(hash_tables) AS hash_tables, max(hash_table_hits) AS hash_table_hits FROM gpujoin_cache WHERE datname = current_database() GROUP BY relation ORDER BY relation::oid;
 -- another filter, other columns: another table
 SELECT gj_same('SELECT count(*), sum(f.v + d.w) FROM fact f JOIN dim d USING (k) WHERE d.w < 3');
 SELECT gj_same('SELECT count(*), sum(f.v + d.w) FROM fact f JOIN dim d USING (k) WHERE d.w < 4');

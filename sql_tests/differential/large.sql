@@ -46,6 +46,8 @@ SELECT d.name, w.t FROM dim d JOIN wide w ON w.k = d.k WHERE d.c = 5;
 
 SELECT f.id, w.u, w.n FROM fact f JOIN wide w ON w.k = f.k WHERE w.m IS NULL AND f.v < 0;
 
+SELECT count(*), sum(f.v), sum(w.n) FROM fact f JOIN wide w ON w.k = f.k WHERE w.m < 20000;
+
 SELECT n.body, d.name FROM notes n JOIN dim d USING (k);
 
 SELECT count(*), sum(f.v) FROM fact f JOIN notes n USING (k);
