@@ -493,11 +493,11 @@ sub difference
 	return '' unless $statistics && !$old->{failed};
 	# devices that are known to have no result stop reading at different times
 	return '' if grep({ /^run (?!1 )/ } @{ $old->{statistics} }) && grep({ /^source \d+ 0$/ } @{ $old->{statistics} }, @{ $new->{statistics} });
-	# devices that exchange rows choose the order of their joins each by the rows that it was given
-	my $order = grep({ /^step / } @{ $old->{statistics} }) > 1 && grep { /^run \d+ \d+ [1-9]/ } @{ $old->{statistics} };
+	# a device that exchanges rows orders its joins by those that it was given: how many a join sees differs
+	my $no_rows = grep({ /^step / } @{ $old->{statistics} }) > 1 && grep { /^run \d+ \d+ [1-9]/ } @{ $old->{statistics} };
 	# a device that no probe chunk has come to has no sorted run
 	my $some = sub { $_[3] > 0 && $_[3] <= $_[1] * $_[2] ? "run $_[1] $_[2] $_[0] some" : "run $_[1] $_[2] $_[0] $_[3]" };
-	my ($x, $y) = map { join ', ', map { s/^run (?!1 )(\d+) (\d+) (\d+) (\d+)/$some->($3, $1, $2, $4)/er } grep { !$order || !/^step / } @{ $_->{statistics} } } $old, $new;
+	my ($x, $y) = map { join ', ', map { $no_rows ? s/^step \d+ \d+/step/r : $_ } map { s/^run (?!1 )(\d+) (\d+) (\d+) (\d+)/$some->($3, $1, $2, $4)/er } @{ $_->{statistics} } } $old, $new;
 	return $x eq $y ? '' : "statistics: $x; then: $y";
 }
 

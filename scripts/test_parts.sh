@@ -364,7 +364,7 @@ have_gpu() { grep -q '^cuda' <<<"$("$libdir/$daemon" --list-devices 2>/dev/null)
 part_kernels() {
 	if [ "$WITH_CUDA" = no ] || ! have_nvcc; then echo "no nvcc: left out"; return; fi
 	local less=
-	have_gpu || less="--quick --device cpu $([ -n "$long" ] || echo --most 2000)"
+	have_gpu || less="--quick --device cpu $(choose "--most 2000" "")"
 	build/kernel_test $less >"$work/kernels.log" 2>&1
 	tail -30 "$work/kernels.log"
 	count_from kernel_test "$work/kernels.log"

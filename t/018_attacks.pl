@@ -142,10 +142,9 @@ $node->stop;
 # ---- gpujoind has the limits from the beginning
 my $limited = new_node('limited', preload => 1, conf => "gpujoin.daemon_timeout = '10s'\n",
 	new => { install_path => wrapped_programs('ulimit $(cat "$2/limit" || echo -c 0); exec $daemon "$@"') });
-# beyond its own size: the kernel kills a program that it cannot load
-chomp(my $folder = `pg_config --pkglibdir`);
-my ($kb) = map { int((-s $_) / 1024) } sort { -M $a <=> -M $b } glob "$folder/gpujoind-*";
-foreach my $limit ($long ? ('-n 8', '-n 16', '-n 32', '-u 1', map({ '-v ' . ($kb + $_) } 20_000, 70_000, 300_000, 600_000), '-f 0') : ('-n 16', '-u 1', '-v 300000'))
+# address space beyond its own size: the kernel kills a program that it cannot load
+my $kb = int((-s installed_daemon()) / 1024);
+foreach my $limit ($long ? ('-n 8', '-n 16', '-n 32', '-u 1', map({ '-v ' . ($kb + $_) } 20_000, 70_000), '-v 300000', '-v 600000', '-f 0') : ('-n 16', '-u 1', '-v 300000'))
 {
 	open my $file, '>', $limited->data_dir . '/limit' or die;
 	print $file "$limit\n";

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(new_node device devices_conf restart_with_devices have_gpu how on_device wrapped_programs own_extensions start_psql finish daemon_pids launcher_pid restarted wait_until idle_ms
+our @EXPORT = qw(new_node device devices_conf restart_with_devices have_gpu how on_device installed_daemon wrapped_programs own_extensions start_psql finish daemon_pids launcher_pid restarted wait_until idle_ms
   plan_of native_answer received refusal right_sessions right_when_failing cancelled $sums $sums_answer $rows $rows_answer);
 
 # Two queries over tables that new_node() makes, and their answers.
@@ -42,6 +42,13 @@ sub have_gpu
 	return `"$bindir/gpujoind" --list-devices 2>/dev/null` =~ /^cuda/m;
 }
 
+# The path of the gpujoind that was installed last.
+sub installed_daemon
+{
+	chomp(my $folder = `pg_config --pkglibdir`);
+	return (sort { -M $a <=> -M $b } glob "$folder/gpujoind-*")[0];
+}
+
 # A copy of the server's programs whose gpujoind is a shell script: what it does with $daemon "$@".  PostgreSQL finds
 # its library folder relative to its program.
 sub wrapped_programs
@@ -65,7 +72,7 @@ sub wrapped_programs
 		unlink $root . $program or die;
 		system('cp', $program, $root . $program) == 0 or die;
 	}
-	my ($daemon) = sort { -M $a <=> -M $b } glob "$dir{pkglibdir}/gpujoind-*";
+	my $daemon = installed_daemon();
 	unlink $root . $daemon or die;
 	append_to_file($root . $daemon, "#!/bin/bash\ndaemon=$daemon\n$script\n");
 	chmod 0755, $root . $daemon or die;
