@@ -62,6 +62,9 @@ SELECT a.id, b.id FROM fact a JOIN fact b ON a.id = b.id + 1 WHERE a.flag AND NO
 
 SELECT count(*), sum(a.v), sum(b.v) FROM fact a JOIN fact b ON a.id = b.id;
 
+SET gpujoin.algorithm = sort_merge;
+SELECT count(*), sum(f.v), sum(g.id) FROM fact f JOIN fact g ON f.k8 = g.k8 AND f.x = g.x;
+
 SELECT f.day, count(*), sum(f.v), avg(d.c) FROM fact f JOIN dim d USING (k) GROUP BY f.day;
 
 SELECT f.id FROM fact f JOIN dim d USING (k) WHERE d.name LIKE '%99%' AND f.v % 7 = 0;
