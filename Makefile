@@ -31,8 +31,9 @@ WERROR ?= yes
 GJ_WARNINGS = -Wall -Wextra $(if $(filter yes,$(WERROR)),-Werror) -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
 PG_CPPFLAGS = -Isrc
 # its own functions need no look-up by name when a session loads the library
-PG_LDFLAGS = -Wl,-Bsymbolic-functions
-PG_CFLAGS = $(GJ_WARNINGS) -ffp-contract=off -MMD -MP
+# Ubuntu's PostgreSQL asks for link-time optimization, which compiles everything twice
+PG_LDFLAGS = -Wl,-Bsymbolic-functions -fno-lto
+PG_CFLAGS = $(GJ_WARNINGS) -fno-lto -ffp-contract=off -MMD -MP
 EXTRA_CLEAN = build $(OBJS:.o=.d)
 
 REGRESS = $(sort $(basename $(notdir $(wildcard sql_tests/*.sql))))
