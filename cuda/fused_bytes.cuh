@@ -263,6 +263,22 @@ halves_of(const GjColumn &column, uint32_t form, uint32_t whole, const uint32_t 
 	if (column.kind == GJ_REF)
 		wanted = load_column<R>(column, row, wanted, ref);
 	halves.known = wanted;
+	/* uuids */
+	if (column.kind != GJ_REF && column.width == sizeof(ulonglong2) && form == GJ_BYTES_FIXED &&
+		whole)
+	{
+#pragma unroll
+		for (uint32_t i = 0; i < R; i++)
+		{
+			ulonglong2 words = {};
+
+			if (wanted >> i & 1)
+				words = __ldg((const ulonglong2 *) column.data + row[i]);
+			halves.key[0][i] = gj_exact_key_t(words.x, sizeof(words), whole);
+			halves.key[1][i] = gj_exact_key_t(words.y, sizeof(words), whole | GJ_KEY_SECOND);
+		}
+		return halves;
+	}
 #pragma unroll
 	for (uint32_t i = 0; i < R; i++)
 	{

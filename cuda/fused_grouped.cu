@@ -11,7 +11,9 @@
  *	combination of N, O			1 * (2 + 1) + 1 = 4
  *	map of the part				[4] = group 2
  *
- * The host proves how many bits the sums of a block need.
+ * A thread has its own copy of all counts and sums in shared memory where there is room for that.
+ * Else threads share copies, and add to them by atomic operations.  The host proves how many bits
+ * these sums need.
  */
 #include "blocks.cuh"
 #include "fused_grouped_plan.cuh"
@@ -117,6 +119,19 @@ groups_of_rows(const Grouped &g, const GjColumn *columns, const GroupedRows &row
 /* ---- sums */
 
 /* Adds values to sums; place[i]: where that of row i is, or GJ_FUSED_NO_GROUP. */
+template <typename T>
+static __device__ __forceinline__ void
+add_own(T *sums, const uint64_t (&value)[GROUPED_ROWS], const uint32_t (&place)[GROUPED_ROWS])
+{
+#pragma unroll
+	for (uint32_t i = 0; i < GROUPED_ROWS; i++)
+	{
+		if (place[i] != GJ_FUSED_NO_GROUP)
+			sums[place[i]] += (T) value[i];
+	}
+}
+
+/* The same where threads share copies. */
 static __device__ __forceinline__ void
 add_one_word(uint32_t *low, const uint64_t (&value)[GROUPED_ROWS],
 			 const uint32_t (&place)[GROUPED_ROWS])
@@ -157,6 +172,7 @@ add_two_words(uint32_t *low, uint32_t step, const uint64_t (&value)[GROUPED_ROWS
 }
 
 /* Adds rows to counts and sums of their groups in shared memory. */
+template <bool own>
 static __device__ __forceinline__ void
 add_rows(const Grouped &g, const GjColumn *columns, const GroupedRows &rows, uint32_t *table,
 		 const uint32_t (&place)[GROUPED_ROWS])
@@ -168,7 +184,12 @@ add_rows(const Grouped &g, const GjColumn *columns, const GroupedRows &rows, uin
 	for (uint32_t i = 0; i < GROUPED_ROWS; i++)
 	{
 		if (place[i] != GJ_FUSED_NO_GROUP)
-			atomicAdd(&table[place[i]], 1u);
+		{
+			if (own)
+				table[place[i]]++;
+			else
+				atomicAdd(&table[place[i]], 1u);
+		}
 	}
 #pragma unroll 1
 	for (uint32_t k = 0; k < g.nproducts; k++)
@@ -178,49 +199,77 @@ add_rows(const Grouped &g, const GjColumn *columns, const GroupedRows &rows, uin
 		uint32_t *low = table + sum.word * step;
 
 		multiply_factors(g, p, columns, rows, product);
-		if (sum.two)
+		if (own && sum.two)
+			add_own((uint64_t *) low, product, place);
+		else if (own)
+			add_own(low, product, place);
+		else if (sum.two)
 			add_two_words(low, step, product, place);
 		else
 			add_one_word(low, product, place);
 	}
 }
 
-/* What a block has for aggregate a of a group. */
+/*
+ * What a block has for aggregate a of a group: so many lanes as there are copies, at most a warp,
+ * put them together in the first one.  All lanes of a warp call it.
+ */
+template <bool own>
 static __device__ __forceinline__ GjAggState
-block_state(const Grouped &g, const uint32_t *table, uint32_t a, uint32_t group)
+block_state(const Grouped &g, const uint32_t *table, uint32_t a, uint32_t group, uint32_t lanes)
 {
 	const uint32_t step = g.ngroups * g.copies;
-	const uint32_t *count = table + group * g.copies;
 	const bool sums = g.sum_of[a] < GJ_FUSED_AGGREGATES;
 	const GroupedSum sum = g.sum[sums ? g.sum_of[a] : 0];
+	const uint32_t *low = table + sum.word * step;
 	GjAggState state;
 
 	gj_agg_start(&state);
-	for (uint32_t c = 0; c < g.copies; c++)
+	for (uint32_t c = threadIdx.x % lanes; c < g.copies; c += lanes)
 	{
-		const uint32_t *low = count + sum.word * step + c;
+		const uint32_t at = group * g.copies + c;
+		uint64_t value = 0;
 
-		state.count += count[c];
-		if (sums)
-			state.lo += sum.two ? *low | (uint64_t) low[step] << 32 : (uint64_t) (int32_t) *low;
+		state.count += table[at];
+		if (sums && !sum.two)
+			value = (uint64_t) (int32_t) low[at];
+		else if (sums && own)
+			value = ((const uint64_t *) low)[at];
+		else if (sums)
+			value = low[at] | (uint64_t) low[step + at] << 32;
+		gj_add_128(&state.lo, &state.hi, value, (int64_t) value >> 63);
 	}
-	state.hi = (int64_t) state.lo >> 63;
+	for (uint32_t n = lanes / 2; n > 0; n /= 2)
+	{
+		const uint64_t lo = __shfl_down_sync(0xFFFFFFFF, state.lo, n, lanes);
+		const int64_t hi = __shfl_down_sync(0xFFFFFFFF, state.hi, n, lanes);
+
+		state.count += __shfl_down_sync(0xFFFFFFFF, state.count, n, lanes);
+		gj_add_128(&state.lo, &state.hi, lo, hi);
+	}
 	return state;
 }
 
 /* ---- the kernel */
 
 /* Blocks of an SM: what a thread has of its rows takes registers. */
-#define GROUPED_BLOCKS 3
+#define GROUPED_BLOCKS 4
 
+/* A copy for each thread is worth while where so many blocks of an SM have room for theirs. */
+#define OWN_BLOCKS 2u
+#define MOST_OWN_BYTES (72 * 1024) /* three blocks have it on a Hopper GPU */
+
+template <bool own>
 static __global__ void
 __launch_bounds__(GJ_THREADS, GROUPED_BLOCKS)
 	fused_grouped(const __grid_constant__ GjFusedPlan plan, const __grid_constant__ Grouped g,
 				  const __grid_constant__ Input input, const __grid_constant__ GjGroups groups,
 				  const __grid_constant__ Missed missed, const uint32_t *map)
 {
-	extern __shared__ uint32_t table[];
+	extern __shared__ __align__(16) uint32_t table[];
 	const uint32_t copy = threadIdx.x % g.copies;
+	const uint32_t lanes = min(g.copies, 32u);
+	const uint32_t nstates = g.naggregates * g.ngroups;
 	uint32_t counts[1] = {};
 	uint32_t p = 0;
 
@@ -262,17 +311,20 @@ __launch_bounds__(GJ_THREADS, GROUPED_BLOCKS)
 				if (known >> i & 1)
 					place[i] = place[i] * g.copies + copy;
 			}
-			add_rows(g, c.columns, rows, table, place);
+			add_rows<own>(g, c.columns, rows, table, place);
 		}
 	}
 	add_counts<0>(input, counts);
 	__syncthreads();
-	for (uint32_t i = threadIdx.x; i < g.naggregates * g.ngroups; i += GJ_THREADS)
+	for (uint32_t first = 0; first < nstates; first += GJ_THREADS / lanes)
 	{
+		const uint32_t i = min(first + threadIdx.x / lanes, nstates - 1);
 		const uint32_t a = i / g.ngroups;
 		const uint32_t group = i % g.ngroups;
+		const GjAggState state = block_state<own>(g, table, a, group, lanes);
 
-		add_state(plan.aggregate_op[a], &groups.state[a][group], block_state(g, table, a, group));
+		if (first + threadIdx.x / lanes < nstates && threadIdx.x % lanes == 0)
+			add_state(plan.aggregate_op[a], &groups.state[a][group], state);
 	}
 }
 
@@ -282,8 +334,17 @@ struct FewMaker : Maker
 {
 	using Maker::Maker;
 	bool make_keys();
-	bool lay_out(uint32_t ngroups, uint32_t nprocessors);
-	bool make(const GjGroups &groups, uint32_t nprocessors);
+	bool lay_out(uint32_t ngroups, uint32_t nprocessors, bool own);
+	bool bound_sums(bool own, uint32_t *blocks) const;
+	bool make(const GjGroups &groups);
+
+	/* Rows of a chunk that are added to the same copy, at most. */
+	uint64_t
+	chunk_rows(bool own) const
+	{
+		return own ? (uint64_t) gj_blocks(input.chunk, GroupedShape::TILE) * GROUPED_ROWS
+				   : input.chunk;
+	}
 };
 
 bool
@@ -323,12 +384,15 @@ FewMaker::make_keys()
 		   most * input.nparts * COMBINATION_ROWS <= nrows();
 }
 
-/* Places of counts and sums in shared memory; false: there is no room, or it is not worth while. */
+/*
+ * Places of counts and sums in shared memory: a copy for each thread, or fewer.  False: there is no
+ * room, or it is not worth while.
+ */
 bool
-FewMaker::lay_out(uint32_t ngroups, uint32_t nprocessors)
+FewMaker::lay_out(uint32_t ngroups, uint32_t nprocessors, bool own)
 {
-	/* of a block, at most: there are as many blocks as processors, or as chunks */
-	const uint64_t rows = (uint64_t) gj_blocks(input.nchunks, nprocessors) * input.chunk;
+	/* there are as many blocks as processors, or as chunks */
+	const uint64_t rows = (uint64_t) gj_blocks(input.nchunks, nprocessors) * chunk_rows(own);
 	uint64_t nbytes;
 
 	to->ngroups = ngroups;
@@ -339,38 +403,25 @@ FewMaker::lay_out(uint32_t ngroups, uint32_t nprocessors)
 		to->sum[s].two = most[s] * rows > INT32_MAX;
 		to->nwords += to->sum[s].two ? 2 : 1;
 	}
-	nbytes = (uint64_t) to->nwords * ngroups * sizeof(uint32_t);
-	if (nbytes > MOST_LOCAL_BYTES || nrows() / nprocessors < (uint64_t) ngroups * LOCAL_ROWS)
+	if (nrows() / nprocessors < (uint64_t) ngroups * LOCAL_ROWS)
 		return false;
-	to->copies = 1;
+	nbytes = (uint64_t) to->nwords * ngroups * sizeof(uint32_t);
+	to->copies = own ? GJ_THREADS : 1;
+	if (own)
+		return nbytes * GJ_THREADS <= MOST_OWN_BYTES;
 	while (to->copies < GROUPED_COPIES && nbytes * to->copies * 2 <= LOCAL_BYTES)
 		to->copies *= 2;
-	return true;
+	return nbytes <= MOST_LOCAL_BYTES;
 }
 
+/* More blocks, if need be, so that no sum needs more than 64 bits; false: none has so few. */
 bool
-FewMaker::make(const GjGroups &groups, uint32_t nprocessors)
+FewMaker::bound_sums(bool own, uint32_t *blocks) const
 {
-	if (plan->nsteps > 0 || groups.rows.nrows == 0 || !make_filters() || !make_keys() ||
-		!make_sums() || to->distinct != 0)
-		return false;
-	order_products();
-	return lay_out(groups.rows.nrows, nprocessors);
-}
-
-/* ---- the launch */
-
-/* More blocks, if need be, so that no sum of one needs more than 64 bits; false: none has so few.
- */
-static bool
-bound_sums(const FewMaker &maker, uint32_t *blocks)
-{
-	const Input &input = maker.input;
-
-	for (uint32_t s = 0; s < maker.to->nsums; s++)
+	for (uint32_t s = 0; s < to->nsums; s++)
 	{
 		const uint64_t chunks =
-			maker.most[s] == 0 ? UINT64_MAX : (uint64_t) (INT64_MAX / maker.most[s]) / input.chunk;
+			most[s] == 0 ? UINT64_MAX : (uint64_t) (INT64_MAX / most[s]) / chunk_rows(own);
 
 		if (chunks == 0)
 			return false;
@@ -380,14 +431,57 @@ bound_sums(const FewMaker &maker, uint32_t *blocks)
 	return true;
 }
 
+bool
+FewMaker::make(const GjGroups &groups)
+{
+	if (plan->nsteps > 0 || groups.rows.nrows == 0 || !make_filters() || !make_keys() ||
+		!make_sums() || to->distinct != 0)
+		return false;
+	order_products();
+	return true;
+}
+
+/* ---- the launch */
+
+static size_t
+table_bytes(const Grouped &g)
+{
+	return (size_t) g.nwords * g.ngroups * g.copies * sizeof(uint32_t);
+}
+
+/* Lays the table out, and says how many blocks there are; 0: it cannot be done this way. */
+template <bool own>
+static GjStatus
+choose_blocks(GjQueue *queue, FewMaker *maker, uint32_t ngroups, uint32_t *blocks)
+{
+	const uint32_t nprocessors = (uint32_t) queue->device->nprocessors;
+
+	*blocks = 0;
+	if (!maker->lay_out(ngroups, nprocessors, own))
+		return GJ_OK;
+	/* always the same, for other threads launch it as well */
+	if (table_bytes(*maker->to) > LOCAL_BYTES)
+		GJ_CUDA(queue, cudaFuncSetAttribute(fused_grouped<own>,
+											cudaFuncAttributeMaxDynamicSharedMemorySize,
+											MOST_LOCAL_BYTES));
+	GJ_TRY(blocks_at_once(queue, fused_grouped<own>, table_bytes(*maker->to), maker->input.nchunks,
+						  blocks));
+	/* few threads are slower than shared copies */
+	if (own && *blocks < std::min(maker->input.nchunks, OWN_BLOCKS * nprocessors))
+		*blocks = 0;
+	if (*blocks > 0 && !maker->bound_sums(own, blocks))
+		*blocks = 0;
+	return GJ_OK;
+}
+
 GjStatus
 gj_fused_grouped(GjQueue *queue, const GjFusedPlan *plan, const GjFusedPart *parts,
 				 const Input &input, const GjGroups &groups, const Missed &missed, bool *done)
 {
 	Grouped g;
 	FewMaker maker(plan, parts, input, &g);
-	uint32_t blocks = 0;
-	size_t nbytes;
+	uint32_t blocks;
+	bool own;
 	void *map;
 
 	static_assert(sizeof(GjFusedPlan) + sizeof(Grouped) + sizeof(Input) + sizeof(GjGroups) +
@@ -395,24 +489,25 @@ gj_fused_grouped(GjQueue *queue, const GjFusedPlan *plan, const GjFusedPart *par
 					  32764,
 				  "parameters of a kernel");
 	*done = false;
-	if (!maker.make(groups, (uint32_t) queue->device->nprocessors))
+	if (!maker.make(groups))
 		return GJ_OK;
-	nbytes = (size_t) g.nwords * g.ngroups * g.copies * sizeof(uint32_t);
-	/* always the same, for other threads launch it as well */
-	if (nbytes > LOCAL_BYTES)
-		GJ_CUDA(queue,
-				cudaFuncSetAttribute(fused_grouped, cudaFuncAttributeMaxDynamicSharedMemorySize,
-									 MOST_LOCAL_BYTES));
-	GJ_TRY(blocks_at_once(queue, fused_grouped, nbytes, input.nchunks, &blocks));
-	if (!bound_sums(maker, &blocks))
+	GJ_TRY(choose_blocks<true>(queue, &maker, groups.rows.nrows, &blocks));
+	own = blocks > 0;
+	if (!own)
+		GJ_TRY(choose_blocks<false>(queue, &maker, groups.rows.nrows, &blocks));
+	if (blocks == 0)
 		return GJ_OK;
 	GJ_TRY(gj_scratch(queue, GJ_SCRATCH_A,
 					  (size_t) input.nparts * g.ncombinations * sizeof(uint32_t), &map));
 	map_combinations<<<dim3(gj_blocks(g.ncombinations, GJ_THREADS), input.nparts), GJ_THREADS, 0,
 					   queue->stream>>>(*plan, g, input, groups, (uint32_t *) map);
 	GJ_LAUNCHED(queue, "map_combinations");
-	fused_grouped<<<blocks, GJ_THREADS, nbytes, queue->stream>>>(*plan, g, input, groups, missed,
-																 (const uint32_t *) map);
+	if (own)
+		fused_grouped<true><<<blocks, GJ_THREADS, table_bytes(g), queue->stream>>>(
+			*plan, g, input, groups, missed, (const uint32_t *) map);
+	else
+		fused_grouped<false><<<blocks, GJ_THREADS, table_bytes(g), queue->stream>>>(
+			*plan, g, input, groups, missed, (const uint32_t *) map);
 	GJ_LAUNCHED(queue, "fused_grouped");
 	*done = true;
 	return GJ_OK;

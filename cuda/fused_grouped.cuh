@@ -46,7 +46,7 @@ typedef struct GroupedProduct
 	uint8_t sum;
 } GroupedProduct;
 
-/* A group's words in shared memory: its count, and of each sum the low one, or both. */
+/* A group's words in shared memory: its count, and of each sum one or two. */
 typedef struct GroupedSum
 {
 	uint8_t word;
@@ -64,7 +64,7 @@ typedef struct Grouped
 	uint32_t nwords; /* of a group */
 	uint32_t naggregates;
 	uint32_t ngroups;
-	uint32_t copies;                     /* of all words; a power of 2 */
+	uint32_t copies;                     /* of all words; a power of 2; GJ_THREADS: one a thread */
 	uint32_t ncombinations;              /* of a part, at most */
 	uint32_t distinct;                   /* bits of aggregates whose values the groups have */
 	uint8_t sum_of[GJ_FUSED_AGGREGATES]; /* GJ_FUSED_AGGREGATES: none, tuples are counted */

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <vector>
 
 #include "fused_grouped.cuh"
 
@@ -291,6 +292,27 @@ Maker::make_argument(const GjFusedExpr &e, Argument *argument) const
 	return split_argument(e, argument) && bound_argument(*argument, narrow, &argument->values);
 }
 
+static inline std::tuple<int16_t, uint8_t, bool, int64_t>
+order_of(const GroupedFactor &f)
+{
+	return std::make_tuple(f.column, f.op, f.minus, f.constant);
+}
+
+static inline bool
+same_factors(const GroupedFactor *x, const GroupedFactor *y, uint32_t n)
+{
+	return std::equal(x, x + n, y,
+					  [](const GroupedFactor &a, const GroupedFactor &b)
+					  { return order_of(a) == order_of(b); });
+}
+
+static inline bool
+same_argument(const Argument &x, const Argument &y)
+{
+	return x.n == y.n && same_factors(x.factor, y.factor, x.n) &&
+		   std::equal(x.join, x.join + x.n, y.join);
+}
+
 inline bool
 Maker::add_products(const Argument &argument, uint32_t sum)
 {
@@ -309,6 +331,8 @@ Maker::add_products(const Argument &argument, uint32_t sum)
 inline bool
 Maker::make_sums()
 {
+	std::vector<Argument> arguments; /* of sums */
+
 	for (uint32_t a = 0; a < plan->naggregates; a++)
 	{
 		const GjFusedExpr &e = plan->exprs[plan->aggregate_expr[a]];
@@ -327,26 +351,22 @@ Maker::make_sums()
 			return false;
 		if (op == GJ_AGG_COUNT)
 			continue;
-		for (uint32_t b = 0; b < a; b++)
+		/* sum and avg of the same have an expression each */
+		for (uint32_t s = 0; s < to->nsums; s++)
 		{
-			if (plan->aggregate_op[b] == op && plan->aggregate_expr[b] == plan->aggregate_expr[a])
-				to->sum_of[a] = to->sum_of[b];
+			if (same_argument(arguments[s], argument))
+				to->sum_of[a] = (uint8_t) s;
 		}
 		if (to->sum_of[a] < GJ_FUSED_AGGREGATES)
 			continue;
 		if (!add_products(argument, to->nsums))
 			return false;
+		arguments.push_back(argument);
 		values[to->nsums] = argument.values;
 		most[to->nsums] = greatest(argument.values);
 		to->sum_of[a] = (uint8_t) to->nsums++;
 	}
 	return true;
-}
-
-static inline std::tuple<int16_t, uint8_t, bool, int64_t>
-order_of(const GroupedFactor &f)
-{
-	return std::make_tuple(f.column, f.op, f.minus, f.constant);
 }
 
 /* Orders products by their factors, so that one comes behind its beginning. */
@@ -370,10 +390,7 @@ Maker::order_products()
 		const GroupedProduct &before = to->product[k - 1];
 		GroupedProduct &p = to->product[k];
 
-		if (before.n <= p.n &&
-			std::equal(factor + before.first, factor + before.first + before.n, factor + p.first,
-					   [](const GroupedFactor &a, const GroupedFactor &b)
-					   { return order_of(a) == order_of(b); }))
+		if (before.n <= p.n && same_factors(factor + before.first, factor + p.first, before.n))
 			p.done = before.n;
 	}
 }

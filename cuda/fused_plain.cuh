@@ -356,11 +356,13 @@ look_up_hashed(const PlainStep &step, const V (&key)[PLAIN_ROWS], uint32_t alive
 	return matched;
 }
 
-/*
- * The same of halves of keys, and of two keys.  A function of its own: it takes more registers than
- * all others.
- */
-static __device__ __noinline__ Found<PLAIN_TOGETHER>
+struct TwoKeys
+{
+	int64_t key[2][PLAIN_TOGETHER];
+};
+
+/* The same of halves of keys, and of two keys. */
+static __device__ __forceinline__ Found<PLAIN_TOGETHER>
 find_halves(const PlainStep &step, const GjColumn &column, const uint4 row, uint32_t wanted,
 			GjResults *results)
 {
@@ -372,20 +374,29 @@ find_halves(const PlainStep &step, const GjColumn &column, const uint4 row, uint
 	return look_up_wide<PLAIN_TOGETHER>(step.table, step.payload, halves.key, halves.known);
 }
 
-struct TwoKeys
-{
-	int64_t key[2][PLAIN_TOGETHER];
-};
-
-static __device__ __noinline__ Found<PLAIN_TOGETHER>
+static __device__ __forceinline__ Found<PLAIN_TOGETHER>
 find_two(const PlainStep &step, const TwoKeys two, uint32_t wanted)
 {
 	return look_up_wide<PLAIN_TOGETHER>(step.table, step.payload, two.key, wanted);
 }
 
+/* Functions of their own where there are more steps: they take more registers than all others. */
+static __device__ __noinline__ Found<PLAIN_TOGETHER>
+call_find_halves(const PlainStep &step, const GjColumn &column, const uint4 row, uint32_t wanted,
+				 GjResults *results)
+{
+	return find_halves(step, column, row, wanted, results);
+}
+
+static __device__ __noinline__ Found<PLAIN_TOGETHER>
+call_find_two(const PlainStep &step, const TwoKeys two, uint32_t wanted)
+{
+	return find_two(step, two, wanted);
+}
+
 static_assert(PLAIN_TOGETHER == 4, "find_halves");
 
-template <typename V>
+template <typename V, int nsteps>
 static __device__ __forceinline__ uint32_t
 look_up_in_wide(const PlainStep &step, const GjColumn *columns, const TileRows<V> &rows,
 				uint32_t alive, uint32_t (&found)[PLAIN_ROWS], GjResults *results)
@@ -408,17 +419,23 @@ look_up_in_wide(const PlainStep &step, const GjColumn *columns, const TileRows<V
 		if (wanted == 0)
 			continue;
 		if (step.keys == PLAIN_TWO)
-			some =
-				find_two(step,
-						 {{{first[from], first[from + 1], first[from + 2], first[from + 3]},
-						   {second[from], second[from + 1], second[from + 2], second[from + 3]}}},
-						 wanted);
+		{
+			const TwoKeys two = {
+				{{first[from], first[from + 1], first[from + 2], first[from + 3]},
+				 {second[from], second[from + 1], second[from + 2], second[from + 3]}}};
+
+			some = nsteps == 1 ? find_two(step, two, wanted) : call_find_two(step, two, wanted);
+		}
 		else
-			some = find_halves(
-				step, columns[step.key.column],
-				{Shape<V>::row(rows.first, from), Shape<V>::row(rows.first, from + 1),
-				 Shape<V>::row(rows.first, from + 2), Shape<V>::row(rows.first, from + 3)},
-				wanted, results);
+		{
+			const GjColumn &column = columns[step.key.column];
+			const uint4 row = {Shape<V>::row(rows.first, from), Shape<V>::row(rows.first, from + 1),
+							   Shape<V>::row(rows.first, from + 2),
+							   Shape<V>::row(rows.first, from + 3)};
+
+			some = nsteps == 1 ? find_halves(step, column, row, wanted, results)
+							   : call_find_halves(step, column, row, wanted, results);
+		}
 #pragma unroll
 		for (uint32_t i = 0; i < PLAIN_TOGETHER; i++)
 		{
@@ -550,7 +567,7 @@ take_plain(const Plain &plain, const GjColumn *columns, const TileRows<V> &rows,
 		if (alive == 0)
 			break;
 		if (slots == SLOTS_OF_TWO && step.table.kind == GJ_TABLE_WIDE)
-			matched = look_up_in_wide(step, columns, rows, alive, found[s], results);
+			matched = look_up_in_wide<V, nsteps>(step, columns, rows, alive, found[s], results);
 		else
 		{
 			load_plain_keys(step, columns, rows, key);
@@ -709,8 +726,9 @@ find_chunk(uint32_t ncolumns, const Input &input, uint32_t chunk, uint32_t *p)
 	return c;
 }
 
-/* Blocks of an SM: row ids of more steps take more registers. */
-#define PLAIN_BLOCKS(nsteps, slots) ((nsteps) > 1 || (slots) != NO_SLOTS ? 3 : 4)
+/* Blocks of an SM: row ids of more steps take more registers, and so do keys of two words. */
+#define PLAIN_BLOCKS(nsteps, slots)                                                                \
+	((nsteps) == 1 && (slots) == SLOTS_OF_TWO ? 2 : (nsteps) > 1 || (slots) != NO_SLOTS ? 3 : 4)
 
 /* Adds the tuples that have come out; *over: some value overflows. */
 template <typename V, int nsteps>

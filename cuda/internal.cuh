@@ -60,8 +60,8 @@ typedef struct GjPeer
 } GjPeer;
 
 #define GJ_SMALL_LEAST ((size_t) 256)
-#define GJ_SMALL_CLASSES 12 /* up to 512 kB */
-#define GJ_SMALL_BLOCKS 16  /* of a class: 16 MB in all */
+#define GJ_SMALL_CLASSES 13 /* up to 1 MB */
+#define GJ_SMALL_BLOCKS 16  /* of a class: 32 MB in all */
 
 /* What CUDA made for a queue, and another one can use: that takes longer than a small query. */
 typedef struct GjKit

@@ -32,7 +32,7 @@
 #define GJ_FUSED_ROWS		(128u * 1024 * 1024)
 /* The same where many tuples may come back, and before there is any group. */
 #define GJ_FUSED_GROUP_ROWS (16u * 1024 * 1024)
-#define GJ_FUSED_FIRST_ROWS (128u * 1024)
+#define GJ_FUSED_FIRST_ROWS (64u * 1024)
 /* If no more of them came back from a call, not many will from one of any size. */
 #define GJ_FUSED_FEW		(32u * 1024)
 /* Where groups are so few, and there is this much more memory than the tuples need: more rows. */
