@@ -35,7 +35,8 @@ my @kinds = (
 	[ 'timestamptz', 'timestamptz', "timestamptz '2026-01-01 00:00+00' + r * interval '1 minute'" ],
 	[ 'oid', 'oid', '(4294967295 - r)::oid' ], [ 'bool', 'bool', 'r % 2 = 0' ],
 	[ 'float8', '', '(r - 20) / 4.0' ], [ 'text', '', "'text ' || r" ], [ 'numeric', '', 'r / 7.0' ],
-	[ 'text', '', "repeat(chr(97 + r % 26), r % 700)" ], [ 'uuid', '', 'md5(r::text)::uuid' ], [ 'int4[]', '', 'ARRAY[r, NULL, -r]' ]);
+	[ 'text', '', "repeat(chr(97 + r % 26), r % 700)" ], [ 'uuid', '', 'md5(r::text)::uuid' ],
+	[ 'macaddr', '', "lpad(to_hex(r), 12, '0')::macaddr" ], [ 'int4[]', '', 'ARRAY[r, NULL, -r]' ]);
 my @tables;
 
 # Partitions by id: some with the columns in another order, and one that was dropped between them.

@@ -163,7 +163,7 @@ differential() {
 
 part_differential() { test_server && differential differential sql_tests/differential/large.sql; }
 
-# random QUERIES SEED...: so many queries of each seed, and an eighth of that of sets
+# random QUERIES SEED...: so many queries of each seed, and an eighth of that of sets and of arrays
 random() {
 	local queries=$1 seed; shift
 	for seed; do
@@ -174,6 +174,8 @@ random() {
 		differential random --gpujoin 85 $little_memory "$work/random.sql"
 		scripts/random_sets.pl --seed "$seed" --queries $((queries / 8)) >"$work/random_sets.sql"
 		differential random_sets --gpujoin 95 $little_memory "$work/random_sets.sql"
+		scripts/random_arrays.pl --seed "$seed" --queries $((queries / 8)) >"$work/random_arrays.sql"
+		differential random_arrays --gpujoin 0 "$work/random_arrays.sql"
 	done
 }
 

@@ -23,4 +23,7 @@ SELECT gj_same(:'texts');
 SET gpujoin.device_memory_limit = '16MB';
 SELECT gj_same('SELECT count(*), sum(x.s - w.v + u.v), min(w.t) FROM wide w JOIN wide u USING (t) JOIN (SELECT t, sum(v) s FROM wide WHERE v % 10 = 0 GROUP BY 1) x ON x.t = u.t');
 SELECT gj_same('SELECT count(*), sum(x.s - w.v + u.v), count(x.n) FROM wide w JOIN wide u USING (t) JOIN (SELECT k, max(nullif(v % 3, 0)) n, sum(v) s FROM wide WHERE v % 10 = 0 GROUP BY 1) x ON x.k = u.k');
+-- more of a result than a run in passes takes at a time
+SET gpujoin.device_memory_limit = '32MB';
+SELECT gj_same('SELECT count(*), sum(w.v + x.a + x.b + x.c + x.d + x.e) FROM wide w JOIN (SELECT DISTINCT t, v + 1::bigint a, v + 2::bigint b, v + 3::bigint c, v + 4::bigint d, v + 5::bigint e FROM wide WHERE v > 150000) x USING (t)');
 DROP TABLE wide;

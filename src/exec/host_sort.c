@@ -2,10 +2,9 @@
  * host_sort.c
  *	  Sorts the rows of a GpuJoin in the backend, by ranks.
  *
- * PostgreSQL compares texts once for each comparison of two rows.  Here each different value of a
- * key gets a number when it first comes.  When all rows are there, the different values are sorted
- * by PostgreSQL's own comparison, and their ranks take their place.  Values that compare as equal
- * have equal ranks.  Integers, dates, times and floats need no ranks: their bits tell the order.
+ * PostgreSQL compares texts once for each comparison of two rows.  Here the ranks of a key's
+ * values take their place (exec/value_ranks.c).  Integers, dates, times and floats need no ranks:
+ * their bits tell the order.
  * The keys of a row are then packed into as few words of 64 bits as they need, and the words are
  * sorted: by their digits, where one word has room for the keys and the number of the row.
  *
@@ -16,82 +15,25 @@
 
 #include <math.h>
 
+#include "access/stratnum.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
-#include "utils/sortsupport.h"
 #include "utils/tuplesort.h"
 #include "utils/typcache.h"
 
 #include "compat.h"
 #include "exec/digit_sort.h"
 #include "exec/host_sort.h"
+#include "exec/value_ranks.h"
 #include "plan/join_path.h"
-#include "rows/hash.h"
 
 /* So often it is looked whether values repeat enough: at least twice, in the mean. */
 #define LOOK_ROWS	4096
 /* Rows are fetched into the processor's cache that far ahead. */
 #define AHEAD_ROWS	8
-
-/* A different value of a key: its bytes, or those of its datum. */
-typedef struct Bytes
-{
-	const char *at;
-	uint32		length;
-} Bytes;
-
-typedef struct Value
-{
-	Bytes		bytes;
-	uint32		hash;
-	uint32		status;
-	uint32		number;			/* by when it came */
-} Value;
-
-/* Adds a word to a hash, in less time than gj_hash_combine() takes: the end mixes all. */
-static inline uint64
-add_word(uint64 hash, uint64 word)
-{
-	return ((hash << 5 | hash >> 59) ^ word) * UINT64CONST(0x9E3779B97F4A7C15);
-}
-
-/* A hash of bytes, eight at a time: the last ones again, unless there are fewer. */
-static inline uint32
-hash_value(Bytes bytes)
-{
-	const char *at = bytes.at;
-	uint32		left = bytes.length;
-	uint64		hash = bytes.length;
-	uint64		word = 0;
-
-	for (; left > sizeof(word); left -= sizeof(word), at += sizeof(word))
-	{
-		memcpy(&word, at, sizeof(word));
-		hash = add_word(hash, word);
-	}
-	if (bytes.length >= sizeof(word))
-		memcpy(&word, bytes.at + bytes.length - sizeof(word), sizeof(word));
-	else
-		for (uint32 i = 0; i < left; i++)
-			word = word << 8 | (uint8) at[i];
-	return (uint32) gj_hash_mix(add_word(hash, word));
-}
-
-#define SH_PREFIX			value
-#define SH_ELEMENT_TYPE		Value
-#define SH_KEY_TYPE			Bytes
-#define SH_KEY				bytes
-#define SH_HASH_KEY(tb, b)	hash_value(b)
-#define SH_EQUAL(tb, a, b)	((a).length == (b).length && memcmp((a).at, (b).at, (a).length) == 0)
-#define SH_STORE_HASH
-#define SH_GET_HASH(tb, a)	((a)->hash)
-#define SH_SCOPE			static inline
-#define SH_DECLARE
-#define SH_DEFINE
-#include "lib/simplehash.h"
 
 typedef struct Key
 {
@@ -100,15 +42,10 @@ typedef struct Key
 	Oid			collation;
 	bool		nulls_first;
 	Oid			type;			/* that is compared */
-	int16		length;			/* of the attribute */
 	bool		byval;
 	bool		descending;
 	bool		is_word;		/* bits tell the order */
-	SortSupportData ssup;
-	value_hash *different;		/* unless is_word: values */
-	Datum	   *values;			/* by number */
-	uint32		nvalues;
-	uint32		room;			/* of values */
+	GjRanks		ranks;			/* unless is_word: of its values */
 	uint32	   *numbers;		/* of each row: of its value */
 	bool		has_nulls;
 	uint64		min;			/* of words or ranks */
@@ -150,9 +87,9 @@ struct GjHostSort
 	TupleTableSlot *sorted;		/* its next tuple */
 };
 
-/* The type that an operator orders; *own: by the type's own < or >. */
+/* The type that an operator orders; *own: by the type's own < or >; *descending: by >. */
 static Oid
-ordered_type(Oid operator, bool *own)
+ordered_type(Oid operator, bool *own, bool *descending)
 {
 	Oid			opfamily,
 				type;
@@ -161,6 +98,7 @@ ordered_type(Oid operator, bool *own)
 	if (!gj_ordering_properties(operator, &opfamily, &type, &strategy))
 		elog(ERROR, "operator %u is not an ordering operator", operator);
 	*own = opfamily == lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
+	*descending = strategy == BTGreaterStrategyNumber;
 	return type;
 }
 
@@ -168,7 +106,8 @@ bool
 gj_is_word_order(Oid operator)
 {
 	bool		own;
-	Oid			type = ordered_type(operator, &own);
+	bool		descending;
+	Oid			type = ordered_type(operator, &own, &descending);
 
 	if (!own)
 		return false;
@@ -244,17 +183,12 @@ init_key(GjHostSort *sort, Key *key, List *description)
 	key->collation = list_nth_oid(description, GJ_HOST_SORT_COLLATION);
 	key->nulls_first = list_nth_oid(description, GJ_HOST_SORT_NULLS_FIRST) != 0;
 	attr = TupleDescAttr(sort->desc, key->attno - 1);
-	key->length = attr->attlen;
 	key->byval = attr->attbyval;
-	key->type = ordered_type(key->operator, &own);
+	key->type = ordered_type(key->operator, &own, &key->descending);
 	key->is_word = key->byval && gj_is_word_order(key->operator);
-	key->ssup.ssup_cxt = sort->ranks_cxt;
-	key->ssup.ssup_collation = key->collation;
-	PrepareSortSupportFromOrderingOp(key->operator, &key->ssup);
-	key->descending = key->ssup.ssup_reverse;
 	if (!key->is_word)
 	{
-		key->different = value_create(sort->ranks_cxt, 256, NULL);
+		gj_ranks_init(&key->ranks, key->operator, key->collation, attr, sort->ranks_cxt);
 		sort->ranked[key->attno - 1] = key;
 	}
 	key->min = PG_UINT64_MAX;
@@ -283,69 +217,6 @@ gj_host_sort_begin(TupleDesc desc, int ncolumns, List *keys, uint32 expected)
 		init_key(sort, &sort->keys[foreach_current_index(lc)], lfirst(lc));
 	MemoryContextSwitchTo(old);
 	return sort;
-}
-
-/* The bytes that tell a value from others; *value: without compression, in memory. */
-static inline Bytes
-value_bytes(const Key *key, Datum *value)
-{
-	struct varlena *stored = (struct varlena *) DatumGetPointer(*value);
-
-	if (key->byval)
-		return (Bytes) {(const char *) value, sizeof(Datum)};
-	if (key->length > 0)
-		return (Bytes) {DatumGetPointer(*value), key->length};
-	if (VARATT_IS_COMPRESSED(stored) || VARATT_IS_EXTERNAL(stored))
-	{
-		stored = PG_DETOAST_DATUM_PACKED(*value);
-		*value = PointerGetDatum(stored);
-	}
-	return (Bytes) {VARDATA_ANY(stored), VARSIZE_ANY_EXHDR(stored)};
-}
-
-/* Keeps a value that is met for the first time, and gives it a number. */
-static void
-keep_value(GjHostSort *sort, Key *key, Datum value, Value *entry)
-{
-	MemoryContext old = MemoryContextSwitchTo(sort->ranks_cxt);
-
-	if (key->nvalues == key->room)
-	{
-		key->room = Max(256, key->room * 2);
-		key->values = key->values == NULL ? palloc(sizeof(Datum) * key->room) :
-			repalloc_huge(key->values, sizeof(Datum) * (Size) key->room);
-	}
-	value = datumCopy(value, key->byval, key->length);
-	key->values[key->nvalues] = value;
-	entry->number = key->nvalues++;
-	if (key->byval)
-	{
-		Datum	   *copy = palloc(sizeof(Datum));
-
-		*copy = value;
-		entry->bytes = (Bytes) {(const char *) copy, sizeof(Datum)};
-	}
-	else
-		entry->bytes = value_bytes(key, &value);
-	MemoryContextSwitchTo(old);
-}
-
-/* The number of a value, in the order in which different ones came. */
-static inline uint32
-value_number(GjHostSort *sort, Key *key, Datum value)
-{
-	Datum		stored = value;
-	Bytes		bytes = value_bytes(key, &value);
-	bool		found;
-	Value	   *entry = value_insert(key->different, bytes, &found);
-	uint32		number;
-
-	if (!found)
-		keep_value(sort, key, value, entry);
-	number = entry->number;
-	if (value != stored)
-		pfree(DatumGetPointer(value));
-	return number;
 }
 
 /* Stores values of a row in a virtual slot: n of its columns; NULL: the first ones. */
@@ -436,7 +307,7 @@ has_too_many_values(const GjHostSort *sort, uint32 n)
 	if (sort->nrows / LOOK_ROWS == (sort->nrows - n) / LOOK_ROWS)
 		return false;
 	for (int k = 0; k < sort->nkeys; k++)
-		if (sort->keys[k].nvalues > sort->nrows / 2)
+		if (sort->keys[k].ranks.nvalues > sort->nrows / 2)
 			return true;
 	return false;
 }
@@ -544,11 +415,11 @@ note_numbers(GjHostSort *sort, Key *key, uint32 n)
 			key->numbers[sort->nrows + i] = 0;
 			continue;
 		}
-		number = value_number(sort, key, sort->values[at]);
+		number = gj_ranks_number(&key->ranks, sort->values[at]);
 		key->numbers[sort->nrows + i] = number;
-		if (stands_for && is_as_large(attr, key->values[number], sort->values[at]))
-			sort->values[at] = key->values[number];
-		if (number == key->nvalues - 1 && is_too_large(sort, sort->nrows + n))
+		if (stands_for && is_as_large(attr, key->ranks.values[number], sort->values[at]))
+			sort->values[at] = key->ranks.values[number];
+		if (number == key->ranks.nvalues - 1 && is_too_large(sort, sort->nrows + n))
 			return false;
 	}
 	return true;
@@ -570,7 +441,8 @@ copy_values(GjHostSort *sort, int column, uint32 n)
 	for (uint32 i = 0; i < n && fits; i++, at += sort->ncolumns)
 	{
 		if (sort->isnull[at] ||
-			(key != NULL && sort->values[at] == key->values[key->numbers[sort->nrows + i]]))
+			(key != NULL &&
+			 sort->values[at] == key->ranks.values[key->numbers[sort->nrows + i]]))
 			continue;
 		sort->values[at] = datumCopy(sort->values[at], false, attr->attlen);
 		fits = !is_too_large(sort, sort->nrows + n);
@@ -609,40 +481,6 @@ static inline bool
 is_null(const GjHostSort *sort, uint32 row, const Key *key)
 {
 	return key->has_nulls && sort->isnull[(Size) row * sort->ncolumns + key->attno - 1];
-}
-
-static int
-compare_values(const void *a, const void *b, void *arg)
-{
-	Key		   *key = arg;
-
-	CHECK_FOR_INTERRUPTS();
-	return key->ssup.comparator(key->values[*(const uint32 *) a], key->values[*(const uint32 *) b],
-								&key->ssup);
-}
-
-/* The rank of each number of a key's values. */
-static uint32 *
-make_ranks(Key *key)
-{
-	Size		nbytes = sizeof(uint32) * ((Size) key->nvalues + 1);
-	uint32	   *order = palloc_extended(nbytes, MCXT_ALLOC_HUGE);
-	uint32	   *ranks = palloc_extended(nbytes, MCXT_ALLOC_HUGE);
-	uint32		rank = 0;
-
-	for (uint32 i = 0; i < key->nvalues; i++)
-		order[i] = i;
-	qsort_arg(order, key->nvalues, sizeof(uint32), compare_values, key);
-	for (uint32 i = 0; i < key->nvalues; i++)
-	{
-		if (i > 0 && compare_values(&order[i - 1], &order[i], key) != 0)
-			rank++;
-		ranks[order[i]] = rank;
-	}
-	key->min = 0;
-	key->max = rank;
-	pfree(order);
-	return ranks;
 }
 
 /* Takes bits for a value, from the highest ones of a word on. */
@@ -791,8 +629,14 @@ sort_by_ranks(GjHostSort *sort)
 	int			nfree;
 
 	for (int k = 0; k < sort->nkeys; k++)
-		if (!sort->keys[k].is_word)
-			ranks[k] = make_ranks(&sort->keys[k]);
+	{
+		Key		   *key = &sort->keys[k];
+
+		if (key->is_word)
+			continue;
+		ranks[k] = gj_ranks_make(&key->ranks, &key->max);
+		key->min = 0;
+	}
 	nfree = place_keys(sort);
 	pack_keys(sort, ranks);
 	pfree(ranks);
@@ -817,7 +661,7 @@ gj_host_sort_perform(GjHostSort *sort, GjHostSortStats *stats)
 	else
 		sort_by_ranks(sort);
 	for (int k = 0; k < sort->nkeys && stats->ranked; k++)
-		stats->nvalues += sort->keys[k].nvalues;
+		stats->nvalues += sort->keys[k].ranks.nvalues;
 	stats->kbytes = MemoryContextMemAllocated(sort->cxt, true) / 1024;
 	MemoryContextSwitchTo(old);
 }

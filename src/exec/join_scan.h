@@ -5,7 +5,7 @@
  *	join_scan.c		callbacks, rows to slots
  *	join_run.c		sources and stages of a run, its batches, or the fall back
  *	run.c			one run: submit, load, take in batches (run.h)
- *	host_sort.c		sorts rows by ranks (host_sort.h)
+ *	host_sort.c		sorts rows by ranks (host_sort.h), which are value_ranks.c's
  *	spool.c			keeps batches of runs that must complete first (spool.h)
  *	emit.c			batches and aggregate states into slots (emit.h)
  *	late.c			columns of these rows that are fetched from their tables (late.h)

@@ -453,7 +453,13 @@ feed(GjSession *session)
 			GJ_TRY(feed_message(session, which, &message));
 		}
 		if (session->stages.waiting != 0)
-			GJ_TRY(gj_session_feed_stages(session, &any));
+		{
+			bool		fed = false;
+
+			GJ_TRY(gj_session_feed_stages(session, &fed));
+			any |= fed;
+			settled &= !fed;
+		}
 		if (any)
 			GJ_TRY(gj_team_work(session->run));
 		else if (!gj_team_complete(session->run))
