@@ -36,7 +36,7 @@ my @kinds = (
 	[ 'oid', 'oid', '(4294967295 - r)::oid' ], [ 'bool', 'bool', 'r % 2 = 0' ],
 	[ 'float8', '', '(r - 20) / 4.0' ], [ 'text', '', "'text ' || r" ], [ 'numeric', '', 'r / 7.0' ],
 	[ 'text', '', "repeat(chr(97 + r % 26), r % 700)" ], [ 'uuid', '', 'md5(r::text)::uuid' ],
-	[ 'macaddr', '', "lpad(to_hex(r), 12, '0')::macaddr" ], [ 'int4[]', '', 'ARRAY[r, NULL, -r]' ]);
+	[ 'money', '', '(r / 4.0)::numeric::money' ], [ '"char"', '', 'chr(65 + r % 26)::"char"' ], [ 'int4[]', '', 'ARRAY[r, NULL, -r]' ]);
 my @tables;
 
 # Partitions by id: some with the columns in another order, and one that was dropped between them.
