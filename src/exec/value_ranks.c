@@ -13,6 +13,7 @@
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
+#include "compat.h"
 #include "exec/value_ranks.h"
 #include "rows/hash.h"
 
