@@ -263,7 +263,7 @@ halves_of(const GjColumn &column, uint32_t form, uint32_t whole, const uint32_t 
 	if (column.kind == GJ_REF)
 		wanted = load_column<R>(column, row, wanted, ref);
 	halves.known = wanted;
-	/* uuids */
+	/* uuids, which lie at multiples of 16 bytes */
 	if (column.kind != GJ_REF && column.width == sizeof(ulonglong2) && form == GJ_BYTES_FIXED &&
 		whole)
 	{
