@@ -41,9 +41,6 @@ sub make_table
 	print "INSERT INTO pairs$n SELECT 4, a, a FROM pairs$n WHERE id = 1;\n";
 }
 
-# An array's size and contents; NULL as such.
-sub told { return "cardinality($_[0]), md5($_[0]::text)"; }
-
 my %array = (
 	'gpu_intersect(a, b)' => 'ARRAY(SELECT unnest(a) INTERSECT SELECT unnest(b) ORDER BY 1)',
 	'gpu_union(a, b)' => 'ARRAY(SELECT unnest(a) UNION SELECT unnest(b) ORDER BY 1)',
@@ -65,7 +62,7 @@ sub write_query
 	my $one = "CASE WHEN current_setting('gpujoin.enabled')::bool THEN $call ELSE $functions->{$call} END";
 	print 'SET gpujoin.set_device_min_elements = ', pick(0, 0, 2147483647), ";\n";
 	print "SET gpujoin.set_algorithm = ", pick('merge_path', 'binary_search', 'hash', 'bitmap'), ";\n" if chance(60);
-	print 'SELECT id, ', ($arrays ? told('x') : 'x'), " FROM (SELECT id, $one AS x FROM pairs$n OFFSET 0) y;\n\n";
+	print 'SELECT id, ', ($arrays ? 'cardinality(x), md5(x::text)' : 'x'), " FROM (SELECT id, $one AS x FROM pairs$n OFFSET 0) y;\n\n";
 }
 
 my $ntables = 12;

@@ -102,7 +102,7 @@ part_fuzz() {
 }
 
 part_replay() {
-	local tests="01_install aggregates count_distinct group_by join_algorithms join_outer join_semi order_by
+	local tests="aggregates count_distinct group_by join_algorithms join_outer join_semi order_by
 		order_limit prewarm_texts sets_families sets_functions sets_join fallback variances"
 	make -j"$jobs" PG_CONFIG="$pg_config" replay_run >"$work/replay_build.log" 2>&1 ||
 		{ tail -30 "$work/replay_build.log"; fail "make replay_run"; return; }
