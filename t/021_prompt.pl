@@ -45,7 +45,8 @@ sub cancel
 	return $ms;
 }
 
-# Ends gpujoind: milliseconds until the query is known to have lost it.
+# Ends gpujoind: milliseconds until the query is known to have lost it.  Rows that were handed over
+# by then are returned first, 200 ms of them on an idle machine.
 sub lose
 {
 	my ($self) = @_;
@@ -64,12 +65,12 @@ sub lose
 	return $ms;
 }
 
-# A busy machine may be late, so the best of some times counts.
+# A busy machine may be late, so the best of eight times counts.
 sub within
 {
-	my ($limit, $times, $name, $query, $event) = @_;
+	my ($limit, $name, $query, $event) = @_;
 	my @ms;
-	for (1 .. $times)
+	for (1 .. 8)
 	{
 		my $self = start($query);
 		push @ms, $event->($self);
@@ -83,12 +84,12 @@ sub within
 foreach my $phase (sort keys %queries)
 {
 	like($node->safe_psql('postgres', "$session EXPLAIN " . ($queries{$phase} =~ s/^COPY \((.*)\) TO.*/$1/r)), qr/GpuJoin/, "a query that $phase");
-	within(100, 8, "cancelled while it $phase", $queries{$phase}, \&cancel);
+	within(100, "cancelled while it $phase", $queries{$phase}, \&cancel);
 	cmp_ok(idle_ms($node), '>=', 0, 'nothing is left of it');
 }
 foreach my $phase (sort keys %queries)
 {
-	within(1000, 2, "gpujoind is dead while a query $phase", $queries{$phase}, \&lose);
+	within(1000, "gpujoind is dead while a query $phase", $queries{$phase}, \&lose);
 }
 $other->end;
 unlike(slurp_file($node->logfile), qr/server process .* was terminated|PANIC/, 'no server process crashed');
