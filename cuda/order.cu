@@ -454,7 +454,8 @@ gj_group_keep(GjQueue *queue, const GjGroups *from, const uint32_t *positions, u
 	if (n == 0)
 		return GJ_OK;
 	group_keep<<<gj_blocks(n, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
-		*from, positions, n, to->heap_end ? heap_at : NULL, *to, queue->program->naggregates);
+		*from, positions, n, to->heap_end ? heap_at : NULL, *to,
+		from->state[0] ? queue->program->naggregates : 0);
 	GJ_LAUNCHED(queue, "group_keep");
 	return GJ_OK;
 }

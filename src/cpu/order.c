@@ -170,10 +170,12 @@ GjStatus
 gj_cpu_group_keep(GjQueue *queue, const GjGroups *from, const uint32_t *positions, uint32_t n,
 				  const uint64_t *heap_at, const GjGroups *to)
 {
+	uint32_t	naggregates = from->state[0] ? queue->program->naggregates : 0;
+
 	for (uint32_t i = 0; i < n; i++)
 	{
 		gj_group_store(&from->rows, positions[i], to, i, to->heap_end ? heap_at[i] : 0);
-		for (uint32_t a = 0; a < queue->program->naggregates; a++)
+		for (uint32_t a = 0; a < naggregates; a++)
 			to->state[a][i] = from->state[a][positions[i]];
 	}
 	return GJ_OK;

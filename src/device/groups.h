@@ -121,7 +121,8 @@ typedef struct GjGroupOps
 
 	/*
 	 * Copies groups positions[0 .. n) of `from`, which are finished, to groups 0 .. n-1 of `to`,
-	 * which has room for them and their bytes.  heap_at is not read if to->heap_end is NULL.
+	 * which has room for them and their bytes.  heap_at is not read if to->heap_end is NULL.  Where
+	 * `from` has no states, those of `to` stay as they are.
 	 */
 	GjStatus	(*group_keep) (GjQueue *queue, const GjGroups *from, const uint32_t *positions,
 							   uint32_t n, const uint64_t *heap_at, const GjGroups *to);

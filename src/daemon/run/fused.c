@@ -122,6 +122,12 @@ gj_fused_fits(GjRun *run)
 	return !fused->off;
 }
 
+bool
+gj_fused_wants_codes(const GjRun *run)
+{
+	return run->fused && run->fused->codes.wanted;
+}
+
 /* True if tuples come out that are to be grouped. */
 static bool
 makes_groups(const GjRun *run)
@@ -299,6 +305,7 @@ note_groups(GjRun *run, uint64_t ntuples)
 	const GjGroups *groups = run->sink->groups(run);
 
 	run->fused->many_groups = groups && ntuples / GJ_FUSED_GROUP_TUPLES <= groups->rows.nrows;
+	run->fused->codes.wanted = run->fused->many_groups;
 }
 
 /*
@@ -375,7 +382,7 @@ rows_with_groups(GjRun *run, const GjGroups *groups)
 {
 	GjRunFused *fused = run->fused;
 
-	if ((!groups || groups->rows.nrows == 0) && !fused->few_missed)
+	if ((!groups || groups->rows.nrows == 0) && !fused->few_missed && !run->arrival.coded)
 		return GJ_FUSED_FIRST_ROWS;
 	if (fused->group_rows == 0)
 	{
@@ -444,23 +451,61 @@ call_device(GjRun *run, const GjGroups *groups, GjFusedMissed *missed)
 
 /* Takes the parts through, and groups what comes back. */
 static GjStatus
-run_groups(GjRun *run)
+look_up_groups(GjRun *run, const GjGroups *groups, bool first)
 {
 	static const GjGroups none;
+
+	GJ_TRY(reserve_missed(run, 0, run->fused->nrows));
+	GJ_TRY(call_device(run, groups ? groups : &none, &run->fused->missed));
+	return take_missed(run, first);
+}
+
+/* The same with the first rows alone, and leaves the others: all of them come back. */
+static GjStatus
+look_up_first(GjRun *run)
+{
+	GjRunFused *fused = run->fused;
+	uint32_t	ncolumns = run->sources[0].ncolumns;
+	uint32_t	nparts = fused->nparts;
+	uint32_t	nrows = fused->nrows;
+	GjFusedPart all = fused->part[0];
+	uint32_t	n = all.nrows < GJ_FUSED_FIRST_ROWS ? all.nrows : GJ_FUSED_FIRST_ROWS;
+	GjStatus	status;
+
+	fused->part[0].nrows = fused->nrows = n;
+	fused->nparts = 1;
+	status = look_up_groups(run, NULL, true);
+	gj_columns_from(fused->columns, fused->columns, ncolumns, n);
+	fused->part[0].nrows = all.nrows - n;
+	fused->nparts = nparts;
+	fused->nrows = nrows - n;
+	return status;
+}
+
+static GjStatus
+run_groups(GjRun *run)
+{
 	const GjGroups *groups = run->sink->groups(run);
 	bool		first = !groups || groups->rows.nrows == 0;
 	bool		done = false;
 
-	if (!first)
+	if (first)
+		GJ_TRY(gj_fused_coded(run, &done));
+	else
 		GJ_TRY(gj_fused_places(run, groups, &done));
 	if (done)
 	{
 		run->fused->few_missed = true;
 		return GJ_OK;
 	}
-	GJ_TRY(reserve_missed(run, 0, run->fused->nrows));
-	GJ_TRY(call_device(run, groups ? groups : &none, &run->fused->missed));
-	return take_missed(run, first);
+	/* the codes of all rows were of no use */
+	if (first && run->arrival.coded && run->fused->nrows > GJ_FUSED_FIRST_ROWS)
+	{
+		GJ_TRY(look_up_first(run));
+		groups = run->sink->groups(run);
+		first = !groups || groups->rows.nrows == 0;
+	}
+	return look_up_groups(run, groups, first);
 }
 
 /* Has questions answered, and the plan use the answers where all parts have them. */
@@ -499,6 +544,7 @@ gj_fused_flush(GjRun *run)
 	else
 		status = call_device(run, NULL, NULL);
 	fused->nparts = 0;
+	fused->codes.n = 0;
 	fused->nrows = 0;
 	return status;
 }
@@ -512,6 +558,8 @@ add_part(GjRun *run, const GjColumn *columns, uint32_t first, uint32_t n)
 	GjColumn   *to = fused->columns + (size_t) fused->nparts * ncolumns;
 
 	gj_columns_from(to, columns, ncolumns, first);
+	fused->codes.part[fused->nparts] = run->arrival.codes ? run->arrival.codes + first : NULL;
+	fused->codes.n += run->arrival.codes != NULL;
 	fused->part[fused->nparts++] = (GjFusedPart) {to, n};
 	fused->nrows += n;
 }

@@ -6,8 +6,13 @@
  * That takes memory for each value between the least and the greatest key.  So it must not be much
  * more than what the rows would take.  Groups found before are added as well, and the places become
  * groups after each call (GjSinkOps.replace_groups): for everything else nothing differs.
+ *
+ * Group codes of a column of texts are such integers, too (source/cached_codes.c).  The device is
+ * shown them instead of the texts.
  */
 #include "state.h"
+
+#include <stdlib.h>
 
 #include "device/places.h"
 
@@ -21,8 +26,9 @@
 /* What makes groups of places. */
 typedef struct GjPlacesCall
 {
-	const GjPlaces *places;
-	void	   *memory;
+	const GjFusedPlan *plan;
+	GjPlaces	places;
+	GjBuffer	memory;
 	uint32_t	n;
 } GjPlacesCall;
 
@@ -32,32 +38,56 @@ make_groups(GjRun *run, const GjGroups *to, void *arg)
 	const GjPlacesCall *call = arg;
 	const GjRunFused *fused = run->fused;
 
-	return run->work.ops->places->groups(run->work.queue, &fused->plan, fused->part, fused->nparts,
-										 call->places, call->memory, call->n, to);
+	return run->work.ops->places->groups(run->work.queue, call->plan, fused->part, fused->nparts,
+										 &call->places, call->memory.memory, call->n, to);
 }
 
-/* Adds rows and groups to places, and makes groups of these. */
+/*
+ * Adds rows and groups to places, and makes groups of these; keys: as for GjSinkOps.replace_groups.
+ * Not done if they do not suit.
+ */
 static GjStatus
-add_to_places(GjRun *run, const GjGroups *groups, const GjPlaces *places, void *memory, bool *done)
+add_to_places(GjRun *run, GjPlacesCall *call, const GjGroups *groups, const GjGroups *keys,
+			  bool *done)
 {
 	GjRunFused *fused = run->fused;
 	GjWork	   *work = &run->work;
-	GjPlacesCall call = {places, memory, 0};
 
-	GJ_TRY(work->ops->places->add(work->queue, &fused->plan, run->columns, fused->part,
-								  fused->nparts, groups, places, memory, &call.n));
-	if (call.n == UINT32_MAX)
-	{
-		/* to find that out anew in each call is dear */
-		fused->many_groups = false;
+	GJ_TRY(gj_buffer_grow(work, &call->memory, 0, call->places.nbytes, 0));
+	GJ_TRY(work->ops->places->add(work->queue, call->plan, run->columns, fused->part,
+								  fused->nparts, groups, &call->places, call->memory.memory,
+								  &call->n));
+	if (call->n == UINT32_MAX)
 		return GJ_OK;
-	}
 	GJ_STOP_CHECK(run);
 	work->ops->queues->phase(work->queue, GJ_PHASE_AGGREGATE);
-	GJ_TRY(run->sink->replace_groups(run, call.n, make_groups, &call));
+	GJ_TRY(run->sink->replace_groups(run, call->n, make_groups, call, keys));
 	run->stats.group_places++;
 	*done = true;
 	return GJ_OK;
+}
+
+/* Groups the rows of the call by places, if these suit. */
+static GjStatus
+group_by_places(GjRun *run, const GjFusedPlan *plan, const GjGroups *groups, const GjGroups *keys,
+				bool *done)
+{
+	GjRunFused *fused = run->fused;
+	GjWork	   *work = &run->work;
+	GjPlacesCall call = {.plan = plan,.memory = {NULL, 0}};
+	GjStatus	status;
+
+	GJ_TRY(work->ops->places->plan(work->queue, plan, fused->part, fused->nparts, groups,
+								   ((uint64_t) fused->nrows + groups->rows.nrows) *
+								   GJ_PLACES_FACTOR, &call.places));
+	/* nothing resident makes room */
+	if (call.places.nplaces == 0 || call.places.nbytes > gj_lease_free(work->lease))
+		return GJ_OK;
+	GJ_STOP_CHECK(run);
+	status = add_to_places(run, &call, groups, keys, done);
+	gj_buffer_free(work, &call.memory);
+	/* a table takes less, and the keys of texts may be too long together */
+	return status == GJ_OUT_OF_MEMORY || status == GJ_TOO_LARGE ? GJ_OK : status;
 }
 
 bool
@@ -71,29 +101,95 @@ GjStatus
 gj_fused_places(GjRun *run, const GjGroups *groups, bool *done)
 {
 	GjRunFused *fused = run->fused;
-	GjWork	   *work = &run->work;
-	GjBuffer	memory = {NULL, 0};
-	GjPlaces	places;
-	GjStatus	status;
 
 	*done = false;
 	if (!fused->many_groups || groups->rows.nrows < GJ_PLACES_GROUPS ||
 		fused->nrows < GJ_PLACES_ROWS || fused->nrows < groups->rows.nrows)
 		return GJ_OK;
-	GJ_TRY(work->ops->places->plan(work->queue, &fused->plan, fused->part, fused->nparts, groups,
-								   ((uint64_t) fused->nrows + groups->rows.nrows) *
-								   GJ_PLACES_FACTOR, &places));
-	/* nothing resident makes room */
-	if (places.nplaces == 0 || places.nbytes > gj_lease_free(work->lease))
+	GJ_TRY(group_by_places(run, &fused->plan, groups, NULL, done));
+	/* to find out anew in each call that they do not suit is dear */
+	fused->many_groups = *done;
+	return GJ_OK;
+}
+
+/* ---- group codes */
+
+/* True if an expression or term may read column c, or anything. */
+static bool
+may_read(const GjFusedExpr *e, int c)
+{
+	switch (e->form)
 	{
-		fused->many_groups = false;
-		return GJ_OK;
+		case GJ_FUSED_NONE:
+		case GJ_FUSED_PRODUCTS:
+		case GJ_FUSED_CASE:
+		case GJ_FUSED_OR:
+			/* no columns, or factors and terms */
+			return false;
+		case GJ_FUSED_CODE:
+			return true;
+		default:
+			return e->a == c || e->b == c;
 	}
-	GJ_STOP_CHECK(run);
-	status = gj_buffer_grow(work, &memory, 0, places.nbytes, 0);
-	if (status == GJ_OK)
-		status = add_to_places(run, groups, &places, memory.memory, done);
-	gj_buffer_free(work, &memory);
-	/* a table takes less */
-	return status == GJ_OUT_OF_MEMORY ? GJ_OK : status;
+}
+
+/* True if no more than groups is made of column c of the program. */
+static bool
+only_groups(const GjFusedPlan *plan, int c)
+{
+	bool		others = plan->filter.form == GJ_FUSED_CODE;
+
+	for (uint32_t e = 0; e < plan->nexprs; e++)
+		others |= e != plan->group_expr[0] && may_read(&plan->exprs[e], c);
+	for (uint32_t t = 0; t < plan->nterms; t++)
+		others |= may_read(&plan->terms[t], c);
+	for (uint32_t f = 0; f < plan->nfactors; f++)
+		others |= plan->factors[f].column == c;
+	return !others;
+}
+
+/* Shows the codes of all parts as their column c of the probe source, or the texts again. */
+static void
+swap_columns(GjRunFused *fused, uint32_t ncolumns, uint32_t c, GjColumn *others)
+{
+	for (uint32_t p = 0; p < fused->nparts; p++)
+	{
+		GjColumn   *column = &fused->columns[(size_t) p * ncolumns + c];
+		GjColumn	other = others[p];
+
+		others[p] = *column;
+		*column = other;
+	}
+}
+
+GjStatus
+gj_fused_coded(GjRun *run, bool *done)
+{
+	GjRunFused *fused = run->fused;
+	uint32_t	ncolumns = run->sources[0].ncolumns;
+	GjFusedPlan plan = fused->plan;
+	GjGroups	none = {.rows = {.nkeys = 1}};
+	GjColumn   *codes;
+	int			column;
+	GjStatus	status;
+
+	*done = false;
+	if (!run->arrival.coded || fused->codes.n < fused->nparts || fused->nrows < GJ_PLACES_ROWS)
+		return GJ_OK;
+	column = plan.exprs[plan.group_expr[0]].a;
+	if (!only_groups(&plan, column))
+		return GJ_OK;
+	codes = calloc(fused->nparts, sizeof(GjColumn));
+	if (!codes)
+		return GJ_OUT_OF_HOST_MEMORY;
+	for (uint32_t p = 0; p < fused->nparts; p++)
+		codes[p] = (GjColumn) {.data = fused->codes.part[p],.kind = GJ_INT4,.width = sizeof(int32_t),
+		.packed = sizeof(uint32_t),.narrow = 1,.factor = 1};
+	plan.group_how[0] = GJ_GROUP_INTEGER;
+	column -= (int) run->sources[0].first_column;
+	swap_columns(fused, ncolumns, (uint32_t) column, codes);
+	status = group_by_places(run, &plan, &none, run->arrival.coded, done);
+	swap_columns(fused, ncolumns, (uint32_t) column, codes);
+	free(codes);
+	return status;
 }

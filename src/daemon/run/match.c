@@ -289,7 +289,7 @@ gj_match_rows(GjRun *run)
 static GjStatus
 make_groups(GjRun *run, uint32_t i, GjView *rows)
 {
-	return run->sink->make_groups(run, rows);
+	return run->sink->make_groups(run, rows, NULL);
 }
 
 GjStatus

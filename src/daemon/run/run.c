@@ -332,6 +332,7 @@ gj_run_finish(GjRun *run, GjRunStats *stats)
 {
 	GJ_STOP_CHECK(run);
 	GJ_TRY(run->sink->finish(run));
+	GJ_TRY(run->intake_ops->keep(run));
 	memcpy(run->stats.ms, run->work.ops->queues->phase_ms(run->work.queue), sizeof(run->stats.ms));
 	run->stats.memory_peak = run->work.lease->peak;
 	*stats = run->stats;

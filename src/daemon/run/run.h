@@ -138,6 +138,8 @@ struct GjIntakeOps
 	GjStatus	(*free_slots) (GjRun *run);
 	/* The run waits for its client: lets the device finish, and gives back what rows came from. */
 	GjStatus	(*rest) (GjRun *run);
+	/* The result is complete: keeps what later runs can use.  Only errors of the device count. */
+	GjStatus	(*keep) (GjRun *run);
 	/* No more probe rows come: gives the memory back in which they were put together. */
 	void		(*free_buffers) (GjRun *run);
 	/* The queue is closed next: gives back device memory of the run. */

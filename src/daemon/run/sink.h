@@ -61,15 +61,19 @@ struct GjSinkOps
 	};
 	/* The groups found so far; NULL: there are none. */
 	const GjGroups *(*groups) (const GjRun *run);
-	/* Makes the groups of a view's tuples, without adding the tuples to them. */
-	GjStatus	(*make_groups) (GjRun *run, const GjView *view);
+	/*
+	 * Makes the groups of a view's tuples, without adding the tuples to them.  group_of[view->nrows]
+	 * (device, or NULL) = the group of each.
+	 */
+	GjStatus	(*make_groups) (GjRun *run, const GjView *view, uint32_t *group_of);
 	/*
 	 * Has make(run, to, arg) make n groups in `to`, which has room for them, instead of all groups
-	 * found so far.  These stay if it fails.  No key is a reference.
+	 * found so far.  These stay if it fails.  keys = NULL: no key is a reference.  Else make() gives
+	 * each as its key the number of one of these groups, whose keys then become its own.
 	 */
 	GjStatus	(*replace_groups) (GjRun *run, uint32_t n,
 								   GjStatus (*make) (GjRun *run, const GjGroups *to, void *arg),
-								   void *arg);
+								   void *arg, const GjGroups *keys);
 	/*
 	 * Hands over what is still here.  Waits for all that was queued, first: an error of a row must
 	 * show before anything is sent.

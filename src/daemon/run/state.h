@@ -79,6 +79,14 @@ typedef enum GjRowMatch
 	GJ_ROW_FILTERED				/* by the source's filter: not there at all */
 } GjRowMatch;
 
+/* Group codes of the parts of a fused pass. */
+typedef struct GjFusedCodes
+{
+	const uint32_t *part[GJ_FUSED_PARTS];	/* of their rows, as run->arrival.codes */
+	uint32_t	n;				/* parts that have some */
+	bool		wanted;			/* the first tuples told that they would be of use */
+} GjFusedCodes;
+
 /* Probe rows that pass filter, steps and aggregates in one call of the device. */
 typedef struct GjRunFused
 {
@@ -93,6 +101,7 @@ typedef struct GjRunFused
 	uint32_t	nrows;			/* of these */
 	GjFusedPart part[GJ_FUSED_PARTS];
 	GjColumn   *columns;		/* of the parts */
+	GjFusedCodes codes;
 	uint32_t	most_rows;		/* of a call, where memory is short; 0: no limit */
 	uint32_t	growing_rows;	/* of the next call, as most groups are not known yet; 0: no limit */
 	uint32_t	group_rows;		/* of a call, if there are groups, but few; 0: not known yet */
@@ -150,6 +159,8 @@ typedef struct GjRunOutput
 typedef struct GjRunArrival
 {
 	uint64_t	rows_ahead;		/* probe rows of fragments that are being used, and later ones */
+	const GjGroups *coded;		/* the group of each group code, without states; NULL: no codes */
+	const uint32_t *codes;		/* of the probe rows that are described; NULL: unknown */
 	bool		gathers;		/* probe rows go to a relation, before any is joined */
 	uint64_t	received;		/* bytes that other devices sent */
 	uint32_t	ended;			/* sources, one bit each */
@@ -325,6 +336,8 @@ extern bool gj_fused_make_plan(const GjRun *run, GjFusedPlan *plan);
 extern GjStatus gj_fused_places(GjRun *run, const GjGroups *groups, bool *done);
 /* True if that is likely. */
 extern bool gj_fused_may_have_places(const GjRun *run, const GjGroups *groups);
+/* The same by group codes of all rows (source/cached_codes.c), before there is any group. */
+extern GjStatus gj_fused_coded(GjRun *run, bool *done);
 
 /* run/fused_order.c: chooses the order of the plan's steps, which fit it. */
 extern void gj_fused_choose_order(const GjRun *run, GjRunFused *fused);
@@ -332,6 +345,8 @@ extern void gj_fused_choose_order(const GjRun *run, GjRunFused *fused);
 /* run/fused.c */
 /* True if probe rows can pass in one call; asked when all build sides are built. */
 extern bool gj_fused_fits(GjRun *run);
+/* True if groups were so many, of few tuples each, that codes of them would be of use. */
+extern bool gj_fused_wants_codes(const GjRun *run);
 /*
  * Adds the first nrows rows that the probe columns describe to the next call: *done of them,
  * fewer if the rest had better take the steps one by one.  They must stay where they are

@@ -285,8 +285,18 @@ gj_groups_regroup(GjRun *run, const GjGroups *from, uint32_t first, uint32_t *n)
 								  &grouping->groups);
 }
 
+/* Copies the groups of n tuples that were found last. */
 static GjStatus
-group_view(GjRun *run, const GjView *view, bool adds)
+copy_group_of(GjRun *run, uint32_t *to, uint32_t n)
+{
+	const GjPiece piece = {to, gj_grouping(run)->slot_of.memory, (size_t) n * sizeof(uint32_t)};
+
+	return run->work.ops->memory->copy_many(run->work.queue, &piece, 1);
+}
+
+/* group_of: as for make_groups, only where nothing is added. */
+static GjStatus
+group_view(GjRun *run, const GjView *view, bool adds, uint32_t *group_of)
 {
 	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_AGGREGATE);
 	if (!gj_grouping(run))
@@ -296,6 +306,8 @@ group_view(GjRun *run, const GjView *view, bool adds)
 		GJ_STOP_CHECK(run);
 		n = view->nrows - first;
 		GJ_TRY(group_piece(run, view, adds, first, &n));
+		if (group_of)
+			GJ_TRY(copy_group_of(run, group_of + first, n));
 	}
 	return GJ_OK;
 }
@@ -303,13 +315,13 @@ group_view(GjRun *run, const GjView *view, bool adds)
 static GjStatus
 push(GjRun *run, const GjView *view)
 {
-	return group_view(run, view, true);
+	return group_view(run, view, true, NULL);
 }
 
 static GjStatus
-make_groups(GjRun *run, const GjView *view)
+make_groups(GjRun *run, const GjView *view, uint32_t *group_of)
 {
-	return group_view(run, view, false);
+	return group_view(run, view, false, group_of);
 }
 
 /* ---- batches */
@@ -747,17 +759,45 @@ groups(const GjRun *run)
 	return gj_grouping(run) ? &gj_grouping(run)->groups : NULL;
 }
 
+/* Gives n groups, whose key is the number of one of `keys`, that one's keys. */
+static GjStatus
+take_keys(GjRun *run, uint32_t n, const GjGroups *keys)
+{
+	GjWork	   *work = &run->work;
+	GjGrouping *to = gj_grouping(run);
+	GjPackColumn numbers = {{.data = to->value[0].memory,.kind = GJ_INT8,.width = sizeof(int64_t),
+	.packed = sizeof(uint32_t),.factor = 1}, NULL, n};
+	uint64_t	nbytes;
+
+	if (n == 0)
+		return GJ_OK;
+	GJ_TRY(gj_buffer_reserve(work, &to->positions, (uint64_t) n * sizeof(uint32_t)));
+	GJ_TRY(gj_buffer_reserve(work, &to->heap_at, ((uint64_t) n + 1) * sizeof(uint64_t)));
+	numbers.to = to->positions.memory;
+	GJ_TRY(work->ops->columns->pack(work->queue, &numbers, 1));
+	GJ_TRY(work->ops->groups->group_bytes(work->queue, keys, to->positions.memory, n,
+										  to->heap_at.memory, &nbytes));
+	GJ_TRY(grow_groups(run, n, nbytes));
+	GJ_TRY(work->ops->groups->group_keep(work->queue, keys, to->positions.memory, n,
+										 to->heap_at.memory, &to->groups));
+	to->heap_used = nbytes;
+	return GJ_OK;
+}
+
 static GjStatus
 replace_groups(GjRun *run, uint32_t n,
-			   GjStatus (*make) (GjRun *run, const GjGroups *to, void *arg), void *arg)
+			   GjStatus (*make) (GjRun *run, const GjGroups *to, void *arg), void *arg,
+			   const GjGroups *keys)
 {
 	GjGrouping *from = gj_grouping(run);
 	GjStatus	status;
 
-	GJ_TRY(gj_groups_start(run, from->groups.rows.nkeys));
+	GJ_TRY(gj_groups_start(run, run->program->ngroup_keys));
 	status = grow_groups(run, n, 0);
 	if (status == GJ_OK)
 		status = make(run, &gj_grouping(run)->groups, arg);
+	if (status == GJ_OK && keys)
+		status = take_keys(run, n, keys);
 	if (status != GJ_OK)
 	{
 		free_groups(run);
@@ -765,7 +805,8 @@ replace_groups(GjRun *run, uint32_t n,
 		return status;
 	}
 	gj_grouping(run)->groups.rows.nrows = n;
-	gj_groups_free(&run->work, from);
+	if (from)
+		gj_groups_free(&run->work, from);
 	return GJ_OK;
 }
 

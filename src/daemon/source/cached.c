@@ -505,17 +505,20 @@ gj_run_has_side(const GjRun *run, uint32_t source)
 	return run->intake->side[source].kept != NULL;
 }
 
+static void
+release_side(GjRunSide *side)
+{
+	if (side->kept)
+		gj_side_unpin(side->store, side->kept);
+	if (side->made)
+		gj_side_discard(side->made);
+	memset(side, 0, sizeof(*side));
+}
+
 void
 gj_side_release(GjRun *run)
 {
 	for (uint32_t s = 0; s < GJ_MAX_SOURCES; s++)
-	{
-		GjRunSide  *side = &run->intake->side[s];
-
-		if (side->kept)
-			gj_side_unpin(side->store, side->kept);
-		if (side->made)
-			gj_side_discard(side->made);
-		memset(side, 0, sizeof(*side));
-	}
+		release_side(&run->intake->side[s]);
+	release_side(&run->intake->codes.side);
 }

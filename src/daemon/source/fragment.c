@@ -237,23 +237,30 @@ use_fragments(GjRun *run, uint32_t source, const GjUse *uses, uint32_t n)
 	uint32_t	first = resident->nheld;
 	uint16_t	places[GJ_MAX_COLUMNS] = {0};
 	GjTogether *together;
+	const uint32_t *codes = NULL;
 	GjStatus	status = GJ_OK;
 
 	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_TRANSFER);
 	GJ_TRY(hold_fragments(run, source, uses, n));
+	if (source == 0 && first == 0)
+		codes = gj_codes_find(run, n);
 	together = gj_together_open(run, source);
 	if (!together)
 		return GJ_OUT_OF_HOST_MEMORY;
 	for (uint32_t i = 0; i < n && status == GJ_OK; i++)
 	{
 		const GjPinned *used = &resident->held[first + i];
+		const uint32_t *own_codes = codes;
 		GjColumn   *columns;
 		GjRows	   *rows;
 
+		if (codes)
+			codes += gj_codes_of(used->fragment);
 		if (used->excluded)
 			continue;
 		rows = gj_together_next(together, &columns);
 		describe_rows(run, used, uses[i].pages, places, rows, columns);
+		rows->codes = own_codes;
 		status = gj_together_add(together);
 		run->arrival.rows_ahead -= used->fragment->nrows;
 	}

@@ -109,6 +109,7 @@ const GjIntakeOps gj_intake = {
 	.flush = gj_run_flush,
 	.free_slots = free_slots,
 	.rest = rest,
+	.keep = gj_codes_keep,
 	.free_buffers = free_buffers,
 	.stop = stop_intake,
 	.free = free_intake,

@@ -50,6 +50,21 @@ typedef struct GjRunSide
 	GjSide	   *made;			/* what it is made of, if it may be kept; not filled in yet */
 } GjRunSide;
 
+/* Group codes of probe rows: source/cached_codes.c. */
+typedef struct GjRunCodes
+{
+	GjRunSide	side;			/* kept: they are used; made: they may be made of these fragments */
+	bool		make;			/* they are made, when the result is there */
+	GjGroups	groups;			/* that kept ones stand for */
+} GjRunCodes;
+
+/* Codes of a fragment, with what lies between them and the next one's: all begin aligned. */
+static inline uint64_t
+gj_codes_of(const GjFragment *fragment)
+{
+	return (fragment->nrows + 31) & ~UINT64_C(31);
+}
+
 /* Chunks in one buffer at most. */
 #define GJ_BUFFER_CHUNKS	32
 
@@ -119,6 +134,7 @@ typedef struct GjRows
 	void	   *heap;			/* that references are relative to */
 	uint64_t	heap_used;
 	bool		stay;			/* where they are, until gj_fused_flush: they may wait for others */
+	const uint32_t *codes;		/* group codes of the columns' rows; NULL: unknown */
 } GjRows;
 
 /* Where rows of a source go. */
@@ -186,6 +202,7 @@ typedef struct GjIntake
 	GjRunResident resident[GJ_MAX_SOURCES];
 	bool		keeps_nothing;	/* of build chunks: see gj_run_may_keep */
 	GjRunSide	side[GJ_MAX_SOURCES];
+	GjRunCodes	codes;
 	uint64_t	clock;			/* of the store when the run began to ask; 0: it did not */
 	GjBuffer	compact;		/* rows of a fragment that lay scattered */
 	uint8_t    *slot_copy;		/* of a slot of a load ring; NULL: none was needed */
@@ -250,6 +267,15 @@ extern GjStatus gj_run_append_shared(GjRun *run, uint32_t source);
 extern void gj_run_drop_uses(GjRunResident *resident, uint32_t n);
 /* Gives all fragments back, after the queue was waited for. */
 extern void gj_run_release(GjRun *run, uint32_t source);
+
+/*
+ * source/cached_codes.c: the n fragments that the run holds are all that its probe source has used.
+ * Finds the group codes of their rows, one behind the other, or notes that they are wanted.  NULL:
+ * there are none.
+ */
+extern const uint32_t *gj_codes_find(GjRun *run, uint32_t n);
+/* Makes and keeps codes if they are wanted (GjIntakeOps.keep). */
+extern GjStatus gj_codes_keep(GjRun *run);
 
 /*
  * source/cached.c: a build source has ended.  Finds the side that was built of the same, or

@@ -148,6 +148,7 @@ put_together(GjRun *run, GjRows *rows, GjBuffer *buffer, uint64_t room, GjColumn
 	GJ_TRY(gather_ranges(work, columns, ncolumns, rows->ranges, rows->nranges, total,
 						 buffer->memory));
 	rows->columns = columns;
+	rows->codes = NULL;
 	rows->ranges[0] = (GjRowRange) {0, (uint32_t) total};
 	rows->nranges = 1;
 	return GJ_OK;
@@ -240,8 +241,10 @@ rows_to_joins(GjRun *run, GjRows *rows)
 		if (!gj_fused_fits(run))
 			GJ_STOP_CHECK(run);
 		gj_columns_from(described, rows->columns, ncolumns_of(run, rows), range->first);
+		run->arrival.codes = rows->codes ? rows->codes + range->first : NULL;
 		GJ_TRY(gj_run_probe_rows(run, range->end - range->first, !rows->stay));
 	}
+	run->arrival.codes = NULL;
 	return GJ_OK;
 }
 
