@@ -146,7 +146,8 @@ sub value
 			$v->('bool') . pick(' AND ', ' OR ') . $v->('bool'), 'NOT ' . $v->('bool'), $v->('bool') . ' IS ' . pick('TRUE', 'NOT TRUE', 'FALSE', 'NOT FALSE', 'UNKNOWN', 'NOT UNKNOWN'),
 			$v->($of) . pick(' IS DISTINCT FROM ', ' IS NOT DISTINCT FROM ') . $v->($of), $v->($text) . pick(' LIKE ', ' NOT LIKE ') . $like, 'starts_with(' . $v->('text') . ', ' . literal('text') . ')',
 			$v->($of) . ' BETWEEN ' . $v->($of) . ' AND ' . $v->($of), $v->('int4') . " $op " . $v->('int8'), $v->('date') . " $op " . $v->('timestamp'), $v->('float4') . " $op " . $v->('float8'),
-			$v->('text') . " COLLATE \"C\" $op " . literal('text'), $v->('enum') . pick(' = ', ' <> ') . $v->('enum'), $v->('date') . " $op " . $v->('timestamptz')) . ')';
+			$v->('text') . " COLLATE \"C\" $op " . literal('text'), $v->('enum') . pick(' = ', ' <> ') . $v->('enum'), $v->('date') . " $op " . $v->('timestamptz'),
+			$v->(pick('int2', 'int4')) . "::oid $op " . pick($v->(pick('int2', 'int4')), 3, '4294967295') . '::oid') . ')';
 	}
 	return chance(80) ? value_column($type, @a) : literal($type);
 }

@@ -35,6 +35,7 @@ SELECT gj_device('SELECT sum(CASE WHEN f.k <> 0 THEN f.id / f.k ELSE 0 END), sum
 SELECT gj_where(c) FROM unnest(ARRAY[
 	'f.i4::int2 = 10', 'f.i2::int4 + f.i4 > 0', 'f.i4::int8 * 3000000000 > 0', 'f.i8::float8 > 1e12', 'f.i4::float4 = f.y', 'f.y::float8 > f.x', 'f.x::float4 > f.y', 'CASE WHEN f.id % 10 > 5 THEN f.x::int4 END = 2', 'CASE WHEN f.id % 10 > 5 THEN f.x::int8 END % 2 = 0',
 	'CASE WHEN f.id % 10 > 5 THEN f.x::int2 END = -2', 'CASE WHEN f.id % 8 > 5 THEN f.y::int4 END > 0', 'f.x::int4 > 0', 'f.y::int8 > 0', 'f.i8::int4 > 0', 'f.id::int2 > 0', '(f.id + 40000)::int2 > 0', 'f.b::int = 1', 'f.i4::bool', 'f.b::int + f.k = 7',
+	'f.i2::oid > 5::oid', 'f.i4::oid > 5::oid', 'f.i2::oid = f.i4::oid', 'f.i2::regclass > 5::oid', 'f.i2 IN (4294967295::oid, 3)',
 	'(f.id * 1e36::float8)::float4 > 0', '(f.id * 1e-46::float8)::float4 > 0', 'f.i8::float4 > 1e12', '(f.k + 0.5::float8)::int4 = 2', '(f.k - 0.5::float8)::int8 = 2'
 ]) WITH ORDINALITY AS t(c, n) ORDER BY n;
 -- float4: NaN is greatest, arithmetic is rounded to single precision

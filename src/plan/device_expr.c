@@ -480,6 +480,20 @@ compile_in(GjCompileContext *cxt, ScalarArrayOpExpr *node, int depth)
 	return true;
 }
 
+/*
+ * False: a cast calls a function for another type than its own, whose bits are read in another way.
+ * int2 to oid calls int4(int2): -1 becomes 4294967295.
+ */
+static bool
+has_own_result(const FuncExpr *func)
+{
+	Oid			own = get_func_rettype(func->funcid);
+
+	return own == func->funcresulttype ||
+		(gj_type(own)->kind == gj_type(func->funcresulttype)->kind &&
+		 gj_type(own)->reading == gj_type(func->funcresulttype)->reading);
+}
+
 bool
 gj_compile_node(GjCompileContext *cxt, Expr *node, int depth)
 {
@@ -511,6 +525,8 @@ gj_compile_node(GjCompileContext *cxt, Expr *node, int depth)
 			{
 				FuncExpr   *func = (FuncExpr *) node;
 
+				if (!has_own_result(func))
+					return gj_refuse("function %s is not supported with a result of type %s", gj_function_name(func->funcid), format_type_be(func->funcresulttype));
 				return gj_compile_call(cxt, func->funcid, func->args, func->inputcollid, depth) ||
 					gj_compile_set_value(cxt, node, depth);
 			}
