@@ -52,6 +52,11 @@ SELECT unnested('SELECT ok FROM o WHERE ok IN (SELECT pk FROM p WHERE name LIKE 
 SELECT unnested('SELECT ok FROM o WHERE ck IN (SELECT k FROM p WHERE name LIKE ''p%'') AND (SELECT count(*) FROM li WHERE li.ok = o.ck AND li.pk < 3) = 0');
 SELECT unnested('SELECT ok FROM o WHERE ok IN (SELECT k + 1 FROM p WHERE pk > 20) AND st = ''s3'' AND price < (SELECT max(q) FROM li WHERE li.ok = o.ok)');
 SELECT unnested('SELECT ok FROM o WHERE ok IN (SELECT k FROM p WHERE name = ''none'') AND price < (SELECT max(q) FROM li WHERE o.ok = li.ok)');
+-- ... also of CTEs: of the query, or around it
+SELECT unnested('WITH w AS (SELECT pk, name FROM p WHERE pk > 2) SELECT ok, (SELECT sum(q) FROM li WHERE li.ok = o.ok) FROM o WHERE ok IN (SELECT pk FROM w WHERE name < ''p4'')');
+SELECT unnested('WITH w AS MATERIALIZED (SELECT pk, name FROM p WHERE pk > 2) SELECT ok FROM o WHERE ok IN (SELECT pk FROM w WHERE name < ''p4'') AND price < (SELECT max(q) FROM li WHERE li.ok = o.ok)');
+SELECT unnested('WITH w AS (SELECT pk, name FROM p WHERE pk > 2) SELECT ok, s FROM (SELECT ok, (SELECT sum(q) FROM li WHERE li.ok = o.ok) s FROM o WHERE ok IN (SELECT pk FROM w WHERE name < ''p4'')) x');
+SELECT unnested('WITH w AS (SELECT pk, name FROM p WHERE pk > 2 ORDER BY pk LIMIT 9) SELECT ok, m FROM o, LATERAL (SELECT max(q) m FROM li WHERE li.ok = o.ok) x WHERE ok IN (SELECT pk FROM w WHERE name > ''p2'')');
 SELECT unnested('SELECT ok FROM o WHERE st IN (SELECT ''s'' || pk FROM p WHERE pk < 3) AND price < (SELECT max(q) FROM li WHERE li.st = o.st)');
 SELECT unnested('SELECT ok FROM o WHERE big IN (SELECT pk FROM p WHERE pk < 9) AND price < (SELECT max(q) FROM li WHERE li.ok = o.big)');
 SELECT unnested('SELECT ok FROM o WHERE ok IN (SELECT pk FROM p WHERE k = o.ck) AND price < (SELECT max(q) FROM li WHERE li.ok = o.ok)');

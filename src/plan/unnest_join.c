@@ -473,10 +473,13 @@ wanted_members(const GjUnnest *cxt, const GjTie *tie)
 			member_of->varno != outer->varno || member_of->varattno != outer->varattno ||
 			!gj_is_plain_query(members) || members->jointree->quals == NULL ||
 			members->hasAggs || members->hasSubLinks || gj_reads_level((Node *) members, 1) ||
+			!gj_is_repeatable(cxt->query, members) ||
 			contain_volatile_functions((Node *) members) || gj_can_fail((Node *) members, cxt->here))
 			continue;
 		in = copyObject(in);
 		linitial(((OpExpr *) in->testexpr)->args) = copyObject(tie->inner);
+		/* it is a level deeper, and may read CTEs of the query */
+		IncrementVarSublevelsUp(in->subselect, 1, 1);
 		return (Node *) in;
 	}
 	return NULL;
