@@ -61,6 +61,17 @@ ANALYZE thirds, wholes;
 SELECT w, compared('SELECT count(*) FROM wholes w JOIN (SELECT k, 3 * avg(i) AS c FROM thirds GROUP BY k) s ON s.k = w.k WHERE ' || w)
 	FROM unnest('{w.i = c, w.i >= c, w.k > 1 AND w.i = c, w.k > 1 AND w.i >= c, w.i = 3 AND w.i > c}'::text[]) w;
 DROP TABLE thirds, wholes;
+-- EXPLAIN names what it refuses, which has no columns to name
+CREATE FUNCTION explained(query text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (VERBOSE, FORMAT JSON) ' || query INTO plan;
+	RETURN plan::text LIKE '%Not Offloaded%';
+END $$;
+SELECT c, explained('SELECT count(*) FROM x JOIN (SELECT k, avg(a) AS a FROM v GROUP BY k) s ON s.k = x.k WHERE ' || c)
+	FROM unnest('{s.a IS NOT NULL, s.a = s.a, "s.a IN (1.5, 2.5)", "coalesce(s.a, 0) = 3", round(s.a) = 3, s.a / 2 > 3}'::text[]) c;
+DROP FUNCTION explained;
 -- few groups of many rows
 CREATE TABLE few AS SELECT g % 2 AS k, (g % 7)::numeric(12,2) AS a FROM generate_series(1, 6000) g;
 ANALYZE few;

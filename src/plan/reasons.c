@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "mb/pg_wchar.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -252,12 +253,14 @@ gj_type_name(Oid type)
 	return gj_explaining ? format_type_be(type) : "";
 }
 
-/* True for what ruleutils.c cannot write without a plan. */
+/* True for what ruleutils.c cannot write without a plan, and columns that only a stage's result has. */
 static bool
 needs_plan(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
+	if (IsA(node, Var) && ((Var *) node)->varattno > MaxHeapAttributeNumber)
+		return true;
 	if (IsA(node, PlaceHolderVar) || IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) ||
 		IsA(node, WindowFunc) || IsA(node, GroupingFunc) || IsA(node, FieldSelect) ||
 		(IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN))
