@@ -47,5 +47,23 @@ SELECT who('SELECT count(*), sum(v) FROM few JOIN scattered ON few.n = scattered
 SET enable_memoize = off;
 -- no more is read than keys: the table is not visited
 SELECT who('SELECT count(*) FROM few JOIN scattered USING (k)');
+-- a frequent key: pairs of a semi join that are checked cost something
+CREATE TABLE hot AS SELECT i AS id, CASE WHEN i % 2 = 0 THEN 1 ELSE i END AS k FROM generate_series(1, 60000) i;
+ANALYZE hot;
+CREATE FUNCTION cost(query text, OUT cost float) LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	cost := CASE WHEN plan::text LIKE '%GpuJoin%' THEN (plan->0->'Plan'->>'Total Cost')::float END;
+END $$;
+SET gpujoin.force = on;
+SET gpujoin.algorithm = hash;
+SELECT cost('SELECT count(*) FROM hot a WHERE EXISTS (SELECT FROM hot b WHERE a.k = b.k AND a.id <> b.id)') >
+	1.5 * cost('SELECT count(*) FROM hot a WHERE EXISTS (SELECT FROM hot b WHERE a.k = b.k)') AS more;
+RESET gpujoin.force;
+RESET gpujoin.algorithm;
+DROP TABLE hot;
+DROP FUNCTION cost;
 DROP TABLE few, scattered, side_by_side;
 DROP FUNCTION who;

@@ -127,6 +127,8 @@ static void
 make_keys(GjAttempt *a, GjBuildStep *step, GjJoinClauses *clauses)
 {
 	GjJoinClause *keys[GJ_MAX_KEYS];
+	SpecialJoinInfo inner = {.type = T_SpecialJoinInfo,.jointype = JOIN_INNER};
+	List	   *equalities = NIL;
 
 	for (int i = 0; i < clauses->n && step->nkeys < GJ_MAX_KEYS; i++)
 	{
@@ -136,8 +138,10 @@ make_keys(GjAttempt *a, GjBuildStep *step, GjJoinClauses *clauses)
 			continue;
 		clause->used = true;
 		step->key_clauses = lappend(step->key_clauses, with_inner_right(clause, step->source));
+		equalities = lappend(equalities, clause->rinfo);
 		keys[step->nkeys++] = clause;
 	}
+	step->key_selectivity = clauselist_selectivity(a->builder->root, equalities, 0, JOIN_INNER, &inner);
 	/* keys that are hashes only say which pairs to look at */
 	for (int i = 0; i < step->nkeys; i++)
 	{
