@@ -7,6 +7,7 @@ use lib $FindBin::RealBin;
 use GpuJoin;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(time);
 
 my $node = new_node('limits', preload => 1);
 my $session = GpuJoin::session();
@@ -60,6 +61,12 @@ is(how_as('alice', $sums), $full, 'she may not have another');
 is(how_as('bob', $sums), 'GpuJoin', 'bob may');
 is($busy->query("SELECT count(*) FROM f JOIN d USING (k)"), 60000, 'the session that has it may run more');
 is($busy->query("$sums"), $sums_answer, 'a right answer');
+# a statement waits once, whatever it has of GpuJoins; the next one waits again
+my $began = time;
+my $many = $node->safe_psql('postgres', 'SET gpujoin.force = on; EXPLAIN (ANALYZE, COSTS OFF) ' . join(' UNION ALL ', map { "SELECT $_, s.* FROM ($sums) s" } 1 .. 6), extra_params => [ '-U', 'alice' ]);
+my $waited = time - $began;
+is(scalar(() = $many =~ /Fallback: limit of the role/g), 6, 'each part falls back');
+ok($waited < 5, sprintf('they wait for a place once (%.1f s)', $waited));
 $busy->end;
 ok(wait_until(10, sub { how_as('alice', $sums) eq 'GpuJoin' }), 'its end makes room');
 # who waits gets the next place
@@ -75,7 +82,7 @@ $busy->query('COMMIT');
 unlike($waiting->answer, qr/Fallback/, 'who waits gets the place');
 $waiting->end;
 $busy->end;
-is($node->safe_psql('postgres', "SELECT count FROM gpujoin_stat WHERE outcome = 'limit of the role or database reached' AND datname = 'postgres'"), 1, 'gpujoin_stat counts');
+is($node->safe_psql('postgres', "SELECT count FROM gpujoin_stat WHERE outcome = 'limit of the role or database reached' AND datname = 'postgres'"), 7, 'gpujoin_stat counts');
 
 # of a database, and of the server
 $node->safe_psql('postgres', 'ALTER ROLE alice RESET gpujoin.max_running_queries; ALTER ROLE bob RESET gpujoin.max_running_queries; ALTER DATABASE postgres SET gpujoin.max_running_queries = 1');
