@@ -22,6 +22,8 @@
 #define GJ_CODED_ROWS		(256u * 1024)
 /* Rows of a group, at least, in the mean: else the values would take much more than the codes. */
 #define GJ_ROWS_OF_CODE		4
+/* Memory to make them in, times theirs. */
+#define GJ_ROOM_TO_MAKE		4
 
 enum
 {
@@ -313,10 +315,11 @@ gj_codes_keep(GjRun *run)
 
 	/*
 	 * The result is of all that the fragments and nothing else had, they are still there, and groups
-	 * that have no room are not handed over.
+	 * that have no room are not handed over.  What is resident is not to go for what is made.
 	 */
 	if (!codes->make || gj_run_form(run) == GJ_FORM_PARTIAL || !gj_fused_wants_codes(run) || resident->nheld != side->made->nfragments ||
 		resident->nchunk_rows > 0 ||
+		gj_lease_free(run->work.lease) / GJ_ROOM_TO_MAKE < bytes_of(side->made) ||
 		!gj_side_has_room(side->store, side->made, bytes_of(side->made)))
 		return GJ_OK;
 	status = make(run, side->made);
