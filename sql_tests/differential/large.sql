@@ -1,5 +1,5 @@
 -- Larger tables than make installcheck has: many chunks, many batches, every source.
-DROP TABLE IF EXISTS fact, dim, sub, pairs, wide, notes CASCADE;
+DROP TABLE IF EXISTS fact, dim, sub, pairs, wide, notes, visits CASCADE;
 CREATE TABLE fact (id int NOT NULL, k int, k8 int8, day date, v int, x float8, flag bool);
 INSERT INTO fact
 SELECT i, CASE WHEN i % 101 <> 0 THEN i::int8 * 7919 % 30000 END, i % 500, date '2026-01-01' + i % 365, i % 1000 - 500,
@@ -17,7 +17,10 @@ CREATE TABLE notes (k int, body text) PARTITION BY HASH (k);
 CREATE TABLE notes0 PARTITION OF notes FOR VALUES WITH (MODULUS 2, REMAINDER 0);
 CREATE TABLE notes1 PARTITION OF notes FOR VALUES WITH (MODULUS 2, REMAINDER 1);
 INSERT INTO notes SELECT i, 'note ' || i FROM generate_series(1, 20000) i;
-VACUUM ANALYZE fact, dim, sub, wide;
+-- a text of many values, whose groups are kept
+CREATE TABLE visits AS SELECT CASE WHEN i % 1000 <> 7 THEN 'page ' || i::int8 * 7919 % 75000 END AS url, i % 100 AS day, (i % 1000 / 100.0)::numeric(8, 2) AS price
+FROM generate_series(1, 320000) i;
+VACUUM ANALYZE fact, dim, sub, wide, visits;
 ANALYZE pairs, notes;
 DELETE FROM fact WHERE id % 1000 = 7;
 UPDATE dim SET c = 5 WHERE k % 97 = 0;
@@ -33,6 +36,18 @@ SELECT f.id, d.k, d.name, s.label, s.since FROM fact f JOIN dim d ON f.k = d.k J
 SELECT f.id, s.label FROM fact f JOIN sub s ON f.k8 = s.k WHERE s.since < '2026-01-10' OR f.v = 7;
 
 SELECT count(*), sum(f.v), max(s.since) FROM fact f JOIN sub s ON f.k8 = s.k JOIN dim d ON d.k = f.k AND d.parent = s.k;
+
+SELECT url, count(*), sum(price) FROM visits GROUP BY url;
+
+SELECT url, count(*), sum(price) FROM visits GROUP BY url;
+
+SELECT url, count(*), sum(price) FROM visits GROUP BY url;
+
+SELECT url, count(*), sum(price) FROM visits GROUP BY url;
+
+SELECT url, count(*), avg(price), sum(day * price) FROM visits WHERE day BETWEEN 20 AND 50 GROUP BY url;
+
+SELECT url, sum(price), count(day) FROM visits GROUP BY url HAVING count(*) > 3 ORDER BY 2 DESC, 1 LIMIT 50;
 
 SELECT count(*), sum(a.v * b.v), min(a.id - b.id) FROM pairs a JOIN pairs b USING (k);
 
