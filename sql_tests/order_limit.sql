@@ -141,6 +141,21 @@ SET seq_page_cost = 0.1; SET work_mem = '64kB'; SET enable_hashjoin = off; SET e
 SELECT gj_how('SELECT f.id, g.name FROM f JOIN g USING (k) ORDER BY f.i4, f.id LIMIT 7');
 RESET ALL;
 DEALLOCATE q;
+-- a costly column is computed after the sort, of the rows that the limit leaves, also if the device fails
+CREATE FUNCTION costly(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE COST 1000 AS $$
+BEGIN
+	IF i = 300 THEN RAISE EXCEPTION 'seen 300'; END IF;
+	RETURN i;
+END $$;
+CREATE TABLE costs AS SELECT i AS id FROM generate_series(1, 300) i;
+ANALYZE costs;
+SET gpujoin.force = on;
+SET gpujoin.fail_at = memory;
+SELECT a.id, b.id, costly(a.id) FROM costs a JOIN costs b ON a.id = b.id ORDER BY 1, 2 LIMIT 2;
+RESET gpujoin.fail_at;
+SELECT gj_same('SELECT a.id, b.id, costly(a.id) FROM costs a JOIN costs b ON a.id = b.id ORDER BY 1, 2 LIMIT 2');
+DROP TABLE costs;
+DROP FUNCTION costly;
 DROP TABLE f, g, huge, wide;
 DROP TYPE mood;
 DROP FUNCTION gj_first;

@@ -199,7 +199,9 @@ void
 gj_add_limited_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *output_rel)
 {
 	LimitedPath *remembered = root->join_search_private;
-	PathTarget *sort_target = input_rel->cheapest_total_path->pathtarget;
+	/* not that of a path, which may have got the final one: costly columns are computed after a sort */
+	PathTarget *sort_target = root->parse->hasTargetSRFs || root->upper_targets[UPPERREL_WINDOW] == NULL ?
+		input_rel->cheapest_total_path->pathtarget : root->upper_targets[UPPERREL_WINDOW];
 	PathTarget *target = root->upper_targets[UPPERREL_ORDERED];
 	Path	   *path;
 
