@@ -260,6 +260,34 @@ client_create(GjConnection *connection)
 }
 
 /*
+ * That there was no room, or place, for a run, which has waited for it: others of the same statement
+ * do not wait again for a while.
+ */
+#define REFUSED_MS			10000
+
+static GjFailure refusal;
+static TimestampTz refused_statement;	/* when it began */
+static TimestampTz refused_until;
+
+static void
+note_refusal(const GjFailure *failure)
+{
+	if (failure->reason != GJ_BUSY && failure->reason != GJ_LIMITED)
+		return;
+	refusal = *failure;
+	refusal.counted = false;
+	refused_statement = GetCurrentStatementStartTimestamp();
+	refused_until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), REFUSED_MS);
+}
+
+static bool
+was_refused(void)
+{
+	return refused_until != 0 && refused_statement == GetCurrentStatementStartTimestamp() &&
+		GetCurrentTimestamp() < refused_until;
+}
+
+/*
  * Submit a program.  Nothing is waited for before all that gpujoind needs was sent: it takes as long to
  * wake up for each message as it takes to answer.  A failure to send shows when reading, perhaps with
  * its reason.
@@ -277,6 +305,11 @@ gj_client_submit(const GjProgram *program, const GjStages *stages, GjAskFirst as
 		gj_fail(failure, GJ_TOO_LARGE, "a program of %u bytes", program->nbytes);
 		return NULL;
 	}
+	if (was_refused())
+	{
+		*failure = refusal;
+		return NULL;
+	}
 	connection = connect_for_run(program, send_submission, &submission, failure);
 	if (connection == NULL)
 		return NULL;
@@ -284,6 +317,7 @@ gj_client_submit(const GjProgram *program, const GjStages *stages, GjAskFirst as
 	client->output_capacity = program->output == GJ_OUTPUT_ROWS ? program->output_capacity : 0;
 	if (!wait_until_ready(client, failure))
 	{
+		note_refusal(failure);
 		if (failure->reason == GJ_DEVICE_LOST)
 			gj_client_forget_device();
 		gj_client_close(client);

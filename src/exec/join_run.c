@@ -183,40 +183,10 @@ start_again(GjScanState *state)
 	state->phase = GJ_SCAN_START;
 }
 
-/*
- * That there was no room, or place, which a run waits for: others of the same statement do not wait
- * again for a while.
- */
-#define REFUSED_MS			10000
-
-static GjFailure refusal;
-static TimestampTz refused_statement;	/* when it began */
-static TimestampTz refused_until;
-
-static void
-note_refusal(const GjFailure *failure)
-{
-	if (failure->reason != GJ_BUSY && failure->reason != GJ_LIMITED)
-		return;
-	refusal = *failure;
-	refusal.counted = false;
-	refused_statement = GetCurrentStatementStartTimestamp();
-	refused_until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), REFUSED_MS);
-}
-
-static bool
-was_refused(void)
-{
-	return refused_until != 0 && refused_statement == GetCurrentStatementStartTimestamp() &&
-		GetCurrentTimestamp() < refused_until;
-}
-
 /* The device has failed: fall back if that is still possible. */
 static void
 device_failed(GjScanState *state, const GjFailure *failure)
 {
-	if (!was_refused())
-		note_refusal(failure);
 	if (state->nreturned > 0)
 	{
 		gj_client_count(failure);
@@ -273,8 +243,6 @@ may_run(GjScanState *state, GjFailure *failure)
 		gj_fail(failure, GJ_NOT_NOW, "serializable transaction");
 	else if (estate->es_epq_active != NULL)
 		gj_fail(failure, GJ_NOT_NOW, "EvalPlanQual recheck");
-	else if (was_refused())
-		*failure = refusal;
 	return failure->reason == GJ_OK;
 }
 
