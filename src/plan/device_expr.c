@@ -480,18 +480,14 @@ compile_in(GjCompileContext *cxt, ScalarArrayOpExpr *node, int depth)
 	return true;
 }
 
-/*
- * False: a cast calls a function for another type than its own, whose bits are read in another way.
- * int2 to oid calls int4(int2): -1 becomes 4294967295.
- */
+/* True if values of two types are the same bits, read in the same way. */
 static bool
-has_own_result(const FuncExpr *func)
+same_bits(Oid one, Oid other)
 {
-	Oid			own = get_func_rettype(func->funcid);
+	const GjType *x = gj_type(one);
+	const GjType *y = gj_type(other);
 
-	return own == func->funcresulttype ||
-		(gj_type(own)->kind == gj_type(func->funcresulttype)->kind &&
-		 gj_type(own)->reading == gj_type(func->funcresulttype)->reading);
+	return one == other || (x->kind == y->kind && x->reading == y->reading);
 }
 
 bool
@@ -525,7 +521,8 @@ gj_compile_node(GjCompileContext *cxt, Expr *node, int depth)
 			{
 				FuncExpr   *func = (FuncExpr *) node;
 
-				if (!has_own_result(func))
+				/* a cast of int2 to oid calls int4(int2), and -1 becomes 4294967295 */
+				if (!same_bits(get_func_rettype(func->funcid), func->funcresulttype))
 					return gj_refuse("function %s is not supported with a result of type %s", gj_function_name(func->funcid), format_type_be(func->funcresulttype));
 				return gj_compile_call(cxt, func->funcid, func->args, func->inputcollid, depth) ||
 					gj_compile_set_value(cxt, node, depth);
@@ -555,11 +552,8 @@ gj_compile_node(GjCompileContext *cxt, Expr *node, int depth)
 		case T_RelabelType:
 			{
 				Expr	   *arg = ((RelabelType *) node)->arg;
-				const GjType *from = gj_type(exprType((Node *) arg));
-				const GjType *to = gj_type(exprType((Node *) node));
 
-				/* the same bits, read in the same way */
-				return from->kind == to->kind && from->reading == to->reading &&
+				return same_bits(exprType((Node *) arg), exprType((Node *) node)) &&
 					gj_compile_node(cxt, arg, depth);
 			}
 		case T_SubPlan:

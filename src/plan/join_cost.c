@@ -299,16 +299,15 @@ gj_cost_check_pairs(double npairs)
 	return SECONDS(npairs * CHECK_PAIR_SECONDS);
 }
 
-/*
- * Seconds of a step for `outer` tuples and `inner` rows, and so many pairs to be checked; *build: before
- * the first tuple.
- */
+/* Seconds of a step for `outer` tuples and `inner` rows; *build: before the first tuple. */
 static double
 step_seconds(const GjDeviceInfo *device, const GjBuildStep *step, double outer, double inner,
-			 double pairs, double *build)
+			 double *build)
 {
 	double		sort_rate = Max(device->sort_rate, 1e5);
 	double		pair_rate = Max(device->pair_rate, 1e5);
+	/* of frequent keys, many more pairs are checked than there are rows */
+	double		pairs = outer * inner * step->key_selectivity;
 	double		probe = (outer + Max(step->rows, pairs)) / Max(device->probe_rate, 1e5);
 
 	switch (step->algorithm)
@@ -344,7 +343,8 @@ gj_cost_counted(const GjBuildStep *step, double rows, double outer, double inner
 	if (device == NULL)
 		return 0;				/* nothing will come of it */
 	all.rows = rows;
-	return SECONDS(step_seconds(device, &all, outer, inner, 0, &build) +
+	all.key_selectivity = 0;
+	return SECONDS(step_seconds(device, &all, outer, inner, &build) +
 				   step->rows * (1 + nwork * 0.25) / Max(device->probe_rate, 1e5));
 }
 
@@ -396,16 +396,6 @@ start_seconds(const GjBuilder *builder)
 	return START_SECONDS;
 }
 
-/*
- * Pairs of rows with equal keys of a step that has another condition to check: where a key is frequent
- * on both sides, many more than there are rows.
- */
-static double
-checked_pairs(const GjBuildStep *step, double outer, double inner)
-{
-	return step->residual < 0 ? 0 : outer * inner * step->key_selectivity;
-}
-
 /* Costs of loading and joining: *startup until the streamed source is read, *run after it. */
 static void
 cost_program(PlannerInfo *root, const GjBuilder *builder, const GjDeviceInfo *device,
@@ -430,9 +420,7 @@ cost_program(PlannerInfo *root, const GjBuilder *builder, const GjDeviceInfo *de
 		const GjBuildSource *inner = &builder->source[step->source];
 		double		build;
 
-		*run += SECONDS(step_seconds(device, step, rows, inner->rows_filtered,
-									 checked_pairs(step, rows, inner->rows_filtered),
-									 &build) - build);
+		*run += SECONDS(step_seconds(device, step, rows, inner->rows_filtered, &build) - build);
 		*startup += SECONDS(build * (stays ? build_part(root, inner, step) : 1));
 		rows = step->rows;
 	}

@@ -172,6 +172,9 @@ extern void gj_stage_note(PlannerInfo *root, RelOptInfo *rel, const GjPath *path
  */
 extern bool gj_choose_stage(PlannerInfo *root, GjBuilder *builder, int s, const Path *path);
 
+/* True for a column of a stage's result, which no relation has. */
+extern bool gj_is_result_column(const Var *column);
+
 /* True for a column of a stage's query, other than those that its result has. */
 extern bool gj_is_stage_column(const GjBuilder *builder, const void *column);
 

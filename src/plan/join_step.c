@@ -123,11 +123,11 @@ with_inner_right(const GjJoinClause *clause, int s)
 	return (Expr *) op;
 }
 
-static void
+/* Makes keys of the equalities, and returns these. */
+static List *
 make_keys(GjAttempt *a, GjBuildStep *step, GjJoinClauses *clauses)
 {
 	GjJoinClause *keys[GJ_MAX_KEYS];
-	SpecialJoinInfo inner = {.type = T_SpecialJoinInfo,.jointype = JOIN_INNER};
 	List	   *equalities = NIL;
 
 	for (int i = 0; i < clauses->n && step->nkeys < GJ_MAX_KEYS; i++)
@@ -141,7 +141,6 @@ make_keys(GjAttempt *a, GjBuildStep *step, GjJoinClauses *clauses)
 		equalities = lappend(equalities, clause->rinfo);
 		keys[step->nkeys++] = clause;
 	}
-	step->key_selectivity = clauselist_selectivity(a->builder->root, equalities, 0, JOIN_INNER, &inner);
 	/* keys that are hashes only say which pairs to look at */
 	for (int i = 0; i < step->nkeys; i++)
 	{
@@ -151,6 +150,7 @@ make_keys(GjAttempt *a, GjBuildStep *step, GjJoinClauses *clauses)
 			step->residual_clauses = lappend(step->residual_clauses, clause);
 	}
 	compile_keys(a->builder, step, keys);
+	return equalities;
 }
 
 /* An inequality as inner op outer. */
@@ -320,6 +320,8 @@ gj_make_step(GjAttempt *a, GjJoinType type, int s, GjJoinClauses *clauses, List 
 	GjBuildStep *step = &builder->step[builder->nsteps];
 	GjJoinClause *bounds[2];
 	GjJoinClause *sets;
+	SpecialJoinInfo inner = {.type = T_SpecialJoinInfo,.jointype = JOIN_INNER};
+	List	   *equalities = NIL;
 	bool		has_keys = false;
 
 	memset(step, 0, sizeof(GjBuildStep));
@@ -343,7 +345,7 @@ gj_make_step(GjAttempt *a, GjJoinType type, int s, GjJoinClauses *clauses, List 
 	else
 	{
 		step->algorithm = gj_choose_algorithm(has_keys, find_range(a, s, clauses, bounds));
-		make_keys(a, step, clauses);
+		equalities = make_keys(a, step, clauses);
 	}
 	if (step->algorithm == GJ_JOIN_SORT_MERGE && !has_keys)
 		make_range(a, step, bounds);
@@ -361,6 +363,8 @@ gj_make_step(GjAttempt *a, GjJoinType type, int s, GjJoinClauses *clauses, List 
 	if (!compile_conditions(builder, step->residual_clauses, &step->residual) ||
 		!compile_conditions(builder, step->filter_clauses, &step->filter))
 		return false;
+	if (step->residual >= 0 && equalities != NIL)
+		step->key_selectivity = clauselist_selectivity(a->root, equalities, 0, JOIN_INNER, &inner);
 	step->rows = a->rows = rows;
 	a->joined |= 1u << s;
 	builder->nsteps++;

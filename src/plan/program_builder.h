@@ -85,7 +85,7 @@ typedef struct GjBuildStep
 	List	   *range_clauses;
 	List	   *residual_clauses;
 	List	   *filter_clauses;
-	double		key_selectivity;	/* of pairs, those with equal keys; 0: there are no keys */
+	double		key_selectivity;	/* of pairs, those with equal keys; 0: nothing else is checked */
 	double		rows;			/* estimate of what leaves the step */
 } GjBuildStep;
 

@@ -4,7 +4,6 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "mb/pg_wchar.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -18,6 +17,7 @@
 
 #include "compat.h"
 #include "guc.h"
+#include "plan/join_path.h"
 #include "plan/program_builder.h"
 #include "plan/reasons.h"
 #include "plan/remembered.h"
@@ -259,7 +259,7 @@ needs_plan(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, Var) && ((Var *) node)->varattno > MaxHeapAttributeNumber)
+	if (IsA(node, Var) && gj_is_result_column((Var *) node))
 		return true;
 	if (IsA(node, PlaceHolderVar) || IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) ||
 		IsA(node, WindowFunc) || IsA(node, GroupingFunc) || IsA(node, FieldSelect) ||

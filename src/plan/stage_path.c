@@ -102,8 +102,8 @@ stage_of(const RelOptInfo *rel)
 #define FIRST_COLUMN		2001
 #define COLUMN_OF(output, which)	(FIRST_COLUMN + 2 * (output) + (which))
 
-static bool
-is_result_column(const Var *column)
+bool
+gj_is_result_column(const Var *column)
 {
 	return column->varattno >= COLUMN_TRUE;
 }
@@ -111,7 +111,7 @@ is_result_column(const Var *column)
 bool
 gj_is_stage_column(const GjBuilder *builder, const void *column)
 {
-	return gj_builder_stage_of(builder, column) >= 0 && !is_result_column(column);
+	return gj_builder_stage_of(builder, column) >= 0 && !gj_is_result_column(column);
 }
 
 /* Number of the first state of aggregate `which`. */
@@ -224,7 +224,7 @@ gj_stage_column(GjBuilder *builder, int s, const Var *var, int *index)
 	GjBuildColumn *column;
 	ListCell   *lc;
 
-	if (!is_result_column(var))
+	if (!gj_is_result_column(var))
 	{
 		var = (Var *) gj_stage_expr(builder, var);
 		return var != NULL && IsA(var, Var) && gj_stage_column(builder, s, var, index);
