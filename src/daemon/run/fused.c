@@ -125,7 +125,7 @@ gj_fused_fits(GjRun *run)
 bool
 gj_fused_wants_codes(const GjRun *run)
 {
-	return run->fused && run->fused->codes.wanted;
+	return run->fused && run->fused->many_groups;
 }
 
 /* True if tuples come out that are to be grouped. */
@@ -305,7 +305,6 @@ note_groups(GjRun *run, uint64_t ntuples)
 	const GjGroups *groups = run->sink->groups(run);
 
 	run->fused->many_groups = groups && ntuples / GJ_FUSED_GROUP_TUPLES <= groups->rows.nrows;
-	run->fused->codes.wanted = run->fused->many_groups;
 }
 
 /*
@@ -544,7 +543,6 @@ gj_fused_flush(GjRun *run)
 	else
 		status = call_device(run, NULL, NULL);
 	fused->nparts = 0;
-	fused->codes.n = 0;
 	fused->nrows = 0;
 	return status;
 }
@@ -558,8 +556,7 @@ add_part(GjRun *run, const GjColumn *columns, uint32_t first, uint32_t n)
 	GjColumn   *to = fused->columns + (size_t) fused->nparts * ncolumns;
 
 	gj_columns_from(to, columns, ncolumns, first);
-	fused->codes.part[fused->nparts] = run->arrival.codes ? run->arrival.codes + first : NULL;
-	fused->codes.n += run->arrival.codes != NULL;
+	fused->codes[fused->nparts] = run->arrival.codes ? run->arrival.codes + first : NULL;
 	fused->part[fused->nparts++] = (GjFusedPart) {to, n};
 	fused->nrows += n;
 }

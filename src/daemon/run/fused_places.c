@@ -103,8 +103,9 @@ gj_fused_places(GjRun *run, const GjGroups *groups, bool *done)
 	GjRunFused *fused = run->fused;
 
 	*done = false;
-	if (!fused->many_groups || groups->rows.nrows < GJ_PLACES_GROUPS ||
-		fused->nrows < GJ_PLACES_ROWS || fused->nrows < groups->rows.nrows)
+	if (!fused->many_groups || !gj_places_suit(&fused->plan, groups) ||
+		groups->rows.nrows < GJ_PLACES_GROUPS || fused->nrows < GJ_PLACES_ROWS ||
+		fused->nrows < groups->rows.nrows)
 		return GJ_OK;
 	GJ_TRY(group_by_places(run, &fused->plan, groups, NULL, done));
 	/* to find out anew in each call that they do not suit is dear */
@@ -148,48 +149,57 @@ only_groups(const GjFusedPlan *plan, int c)
 	return !others;
 }
 
-/* Shows the codes of all parts as their column c of the probe source, or the texts again. */
-static void
-swap_columns(GjRunFused *fused, uint32_t ncolumns, uint32_t c, GjColumn *others)
+/* Column c of the program, which is one of the probe source, in part p. */
+static GjColumn *
+column_of_part(const GjRun *run, uint32_t p, int c)
 {
-	for (uint32_t p = 0; p < fused->nparts; p++)
-	{
-		GjColumn   *column = &fused->columns[(size_t) p * ncolumns + c];
-		GjColumn	other = others[p];
+	const GjSource *probe_side = &run->sources[0];
 
-		others[p] = *column;
-		*column = other;
-	}
+	return &run->fused->columns[(size_t) p * probe_side->ncolumns +
+								(uint32_t) c - probe_side->first_column];
+}
+
+/* Codes of a part, as integers that a device groups by. */
+static GjColumn
+column_of_codes(const uint32_t *codes)
+{
+	return (GjColumn) {.data = codes,.kind = GJ_INT4,.width = sizeof(int32_t),
+		.packed = sizeof(uint32_t),.narrow = 1,.factor = 1};
 }
 
 GjStatus
 gj_fused_coded(GjRun *run, bool *done)
 {
 	GjRunFused *fused = run->fused;
-	uint32_t	ncolumns = run->sources[0].ncolumns;
 	GjFusedPlan plan = fused->plan;
 	GjGroups	none = {.rows = {.nkeys = 1}};
-	GjColumn   *codes;
+	GjColumn   *texts;
 	int			column;
 	GjStatus	status;
 
 	*done = false;
-	if (!run->arrival.coded || fused->codes.n < fused->nparts || fused->nrows < GJ_PLACES_ROWS)
+	if (!run->arrival.coded || fused->nrows < GJ_PLACES_ROWS)
 		return GJ_OK;
 	column = plan.exprs[plan.group_expr[0]].a;
+	for (uint32_t p = 0; p < fused->nparts; p++)
+		if (!fused->codes[p])
+			return GJ_OK;
 	if (!only_groups(&plan, column))
 		return GJ_OK;
-	codes = calloc(fused->nparts, sizeof(GjColumn));
-	if (!codes)
+	texts = malloc(fused->nparts * sizeof(GjColumn) + 1);
+	if (!texts)
 		return GJ_OUT_OF_HOST_MEMORY;
-	for (uint32_t p = 0; p < fused->nparts; p++)
-		codes[p] = (GjColumn) {.data = fused->codes.part[p],.kind = GJ_INT4,.width = sizeof(int32_t),
-		.packed = sizeof(uint32_t),.narrow = 1,.factor = 1};
 	plan.group_how[0] = GJ_GROUP_INTEGER;
-	column -= (int) run->sources[0].first_column;
-	swap_columns(fused, ncolumns, (uint32_t) column, codes);
+	for (uint32_t p = 0; p < fused->nparts; p++)
+	{
+		GjColumn   *shown = column_of_part(run, p, column);
+
+		texts[p] = *shown;
+		*shown = column_of_codes(fused->codes[p]);
+	}
 	status = group_by_places(run, &plan, &none, run->arrival.coded, done);
-	swap_columns(fused, ncolumns, (uint32_t) column, codes);
-	free(codes);
+	for (uint32_t p = 0; p < fused->nparts; p++)
+		*column_of_part(run, p, column) = texts[p];
+	free(texts);
 	return status;
 }

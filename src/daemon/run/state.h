@@ -79,14 +79,6 @@ typedef enum GjRowMatch
 	GJ_ROW_FILTERED				/* by the source's filter: not there at all */
 } GjRowMatch;
 
-/* Group codes of the parts of a fused pass. */
-typedef struct GjFusedCodes
-{
-	const uint32_t *part[GJ_FUSED_PARTS];	/* of their rows, as run->arrival.codes */
-	uint32_t	n;				/* parts that have some */
-	bool		wanted;			/* the first tuples told that they would be of use */
-} GjFusedCodes;
-
 /* Probe rows that pass filter, steps and aggregates in one call of the device. */
 typedef struct GjRunFused
 {
@@ -101,7 +93,7 @@ typedef struct GjRunFused
 	uint32_t	nrows;			/* of these */
 	GjFusedPart part[GJ_FUSED_PARTS];
 	GjColumn   *columns;		/* of the parts */
-	GjFusedCodes codes;
+	const uint32_t *codes[GJ_FUSED_PARTS];	/* of the parts' rows, as run->arrival.codes */
 	uint32_t	most_rows;		/* of a call, where memory is short; 0: no limit */
 	uint32_t	growing_rows;	/* of the next call, as most groups are not known yet; 0: no limit */
 	uint32_t	group_rows;		/* of a call, if there are groups, but few; 0: not known yet */
@@ -113,7 +105,7 @@ typedef struct GjRunFused
 	const uint8_t *last_heap[GJ_FUSED_PROBE];	/* the farthest heap of the parts */
 	uint32_t	nbad;			/* calls from which most tuples came back */
 	bool		few_missed;		/* hardly any will: as from the last one */
-	bool		many_groups;	/* of few tuples each: they may be found by places */
+	bool		many_groups;	/* of few tuples each: places or codes may be of use */
 } GjRunFused;
 
 /* Which probe rows have a match in the first step, if other runs join them, too: run/marks.c. */
@@ -345,7 +337,7 @@ extern void gj_fused_choose_order(const GjRun *run, GjRunFused *fused);
 /* run/fused.c */
 /* True if probe rows can pass in one call; asked when all build sides are built. */
 extern bool gj_fused_fits(GjRun *run);
-/* True if groups were so many, of few tuples each, that codes of them would be of use. */
+/* True if groups were so many, of few tuples each, that codes of texts would be of use. */
 extern bool gj_fused_wants_codes(const GjRun *run);
 /*
  * Adds the first nrows rows that the probe columns describe to the next call: *done of them,

@@ -16,7 +16,6 @@
  * corrected in the slot.
  */
 #include "group.h"
-#include "device/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -138,9 +137,8 @@ free_piece(GjRun *run, uint32_t i)
 	gj_groups_free_tuples(&run->work, gj_grouping(run));
 }
 
-/* Room for n more groups whose references take nbytes. */
-static GjStatus
-grow_groups(GjRun *run, uint32_t n, uint64_t nbytes)
+GjStatus
+gj_groups_grow(GjRun *run, uint32_t n, uint64_t nbytes)
 {
 	GjWork	   *work = &run->work;
 	GjGrouping *grouping = gj_grouping(run);
@@ -178,6 +176,26 @@ grow_groups(GjRun *run, uint32_t n, uint64_t nbytes)
 	return GJ_OK;
 }
 
+GjStatus
+gj_groups_copy(GjRun *run, const GjGroups *from, const uint32_t *positions, uint32_t n)
+{
+	GjWork	   *work = &run->work;
+	GjGrouping *to = gj_grouping(run);
+	uint64_t	nbytes = 0;
+
+	if (to->refs)
+	{
+		GJ_TRY(gj_buffer_reserve(work, &to->heap_at, ((uint64_t) n + 1) * sizeof(uint64_t)));
+		GJ_TRY(work->ops->groups->group_bytes(work->queue, from, positions, n, to->heap_at.memory,
+											  &nbytes));
+	}
+	GJ_TRY(gj_groups_grow(run, n, nbytes));
+	GJ_TRY(work->ops->groups->group_keep(work->queue, from, positions, n, to->heap_at.memory,
+										 &to->groups));
+	to->heap_used = nbytes;
+	return GJ_OK;
+}
+
 /* Finds the group of every row, new ones included; slot_of then tells it. */
 static GjStatus
 find_groups(GjRun *run, const GjGroupRows *rows)
@@ -192,7 +210,7 @@ find_groups(GjRun *run, const GjGroupRows *rows)
 								 grouping->positions.memory, grouping->heap_at.memory,
 								 &added, &nbytes));
 	if (added > 0)
-		GJ_TRY(grow_groups(run, added, nbytes));
+		GJ_TRY(gj_groups_grow(run, added, nbytes));
 	GJ_TRY(work->ops->groups->group_add(work->queue, rows, groups, grouping->slot_of.memory,
 								grouping->positions.memory, grouping->heap_at.memory,
 								added, grouping->heap_used));
@@ -208,7 +226,7 @@ start_piece(GjRun *run, uint32_t *n)
 	GjGrouping *grouping = gj_grouping(run);
 
 	GJ_TRY(gj_run_fit_tuples(run, 0, n, reserve_piece, free_piece));
-	return grow_groups(run, grouping->groups.heap_end || !grouping->refs ? 0 : 1, 0);
+	return gj_groups_grow(run, grouping->groups.heap_end || !grouping->refs ? 0 : 1, 0);
 }
 
 /*
@@ -466,9 +484,8 @@ fill_with_all(GjRun *run, uint8_t *slot, uint32_t n, uint64_t *nbytes, GjSlotHea
 	return GJ_OK;
 }
 
-/* Fills a slot with groups from `first` on; *n = how many. */
-static GjStatus
-fill_batch(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n, uint64_t *nbytes)
+GjStatus
+gj_groups_fill(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n, uint64_t *nbytes)
 {
 	GjWork	   *work = &run->work;
 	GjSlotHeader header = {0, 0};
@@ -519,170 +536,12 @@ regroup(GjRun *run)
 	return status;
 }
 
-/* Room for what the order of n groups needs. */
-static GjStatus
-reserve_order(GjWork *work, GjBuffer *values, GjBuffer *positions, uint32_t nkeys, uint32_t n)
-{
-	GJ_TRY(gj_buffer_reserve(work, values, (uint64_t) nkeys * n * sizeof(int64_t)));
-	return gj_buffer_reserve(work, positions, (uint64_t) n * sizeof(uint32_t));
-}
-
-/* Makes the groups at n positions of `from` all that there are. */
-static GjStatus
-keep_groups(GjRun *run, const GjGrouping *from, const uint32_t *positions, uint32_t n)
-{
-	GjWork	   *work = &run->work;
-	uint64_t	nbytes = 0;
-	GjGrouping *to;
-
-	GJ_TRY(gj_groups_start(run, gj_group_nkeys(run->program)));
-	to = gj_grouping(run);
-	if (to->refs)
-	{
-		GJ_TRY(gj_buffer_reserve(work, &to->heap_at, ((uint64_t) n + 1) * sizeof(uint64_t)));
-		GJ_TRY(work->ops->groups->group_bytes(work->queue, &from->groups, positions, n,
-									  to->heap_at.memory, &nbytes));
-	}
-	GJ_TRY(grow_groups(run, n, nbytes));
-	GJ_TRY(work->ops->groups->group_keep(work->queue, &from->groups, positions, n,
-										 to->heap_at.memory, &to->groups));
-	to->groups.rows.nrows = n;
-	to->heap_used = nbytes;
-	return GJ_OK;
-}
-
-/* The sort keys of all groups, one behind the other in `values`. */
-static GjStatus
-find_sort_keys(GjRun *run, const GjBuffer *values, GjKeys *keys)
-{
-	GjWork	   *work = &run->work;
-	const GjGroups *groups = &gj_grouping(run)->groups;
-
-	*keys = (GjKeys) {.nkeys = gj_sort_nkeys(run->program),.nrows = groups->rows.nrows};
-	for (uint32_t k = 0; k < keys->nkeys; k++)
-		keys->value[k] = (int64_t *) values->memory + (uint64_t) k * keys->nrows;
-	return work->ops->groups->group_sort_keys(work->queue, groups, keys);
-}
-
-/* The positions of the *n groups that come first, in their order. */
-static GjStatus
-order_groups(GjRun *run, GjBuffer *values, GjBuffer *positions, uint32_t *n)
-{
-	GjWork	   *work = &run->work;
-	const GjProgram *p = run->program;
-	const GjSortKey *sort_keys = gj_program_array(p, GjSortKey, sort_keys);
-	uint32_t	nkeys = gj_sort_nkeys(p);
-	GjSortLimit wanted = {.limit = p->limit,.ties = p->ties != 0};
-	GjKeys		keys;
-
-	GJ_TRY(reserve_order(work, values, positions, nkeys, gj_grouping(run)->groups.rows.nrows));
-	for (uint32_t k = 0; k < nkeys; k++)
-	{
-		wanted.descending |= (uint32_t) sort_keys[k].descending << k;
-		wanted.slack = sort_keys[k].of == GJ_SORT_AVG ? GJ_AVG_SLACK : 0;
-	}
-	GJ_TRY(find_sort_keys(run, values, &keys));
-	if (p->limit > 0)
-		return work->ops->order->sort_limit(work->queue, &keys, &wanted, positions->memory, n);
-	*n = keys.nrows;
-	return gj_run_sort_keys(run, &keys, wanted.descending, positions);
-}
-
-static void
-free_groups(GjRun *run)
+void
+gj_groups_drop(GjRun *run)
 {
 	if (gj_grouping(run))
 		gj_groups_free(&run->work, gj_grouping(run));
 	run->output.state = NULL;
-}
-
-/*
- * Leaves the groups that the program's limit wants, or puts all of them into their order.
- * Where memory is short for a limit all of them stay: whoever asked sorts what comes, and
- * checks it.
- */
-static GjStatus
-sort_groups(GjRun *run)
-{
-	GjWork	   *work = &run->work;
-	GjGrouping *from = gj_grouping(run);
-	uint32_t	limit = run->program->limit;
-	uint32_t	ngroups = from->groups.rows.nrows;
-	uint32_t	n = ngroups;
-	GjBuffer	values = {NULL, 0};
-	GjBuffer	positions = {NULL, 0};
-	GjStatus	status;
-
-	if (run->program->nsort_keys == 0 || ngroups <= (limit > 0 ? limit : 1))
-		return GJ_OK;
-	/* nothing is looked up any more */
-	gj_groups_free_tuples(work, from);
-	gj_buffer_free(work, &from->slots);
-	status = order_groups(run, &values, &positions, &n);
-	gj_buffer_free(work, &values);
-	if (status == GJ_OK && (n < ngroups || limit == 0))
-	{
-		status = keep_groups(run, from, positions.memory, n);
-		if (status == GJ_OK)
-			gj_groups_free(work, from);
-		else
-		{
-			if (gj_grouping(run) != from)
-				free_groups(run);
-			run->output.state = from;
-		}
-	}
-	gj_buffer_free(work, &positions);
-	return status == GJ_OUT_OF_MEMORY && limit > 0 ? GJ_OK : status;
-}
-
-/* A sorted run of groups that is handed over. */
-typedef struct GjGroupRun
-{
-	GjSortedLayout layout;
-	GjBuffer	values;
-	GjKeys		keys;
-} GjGroupRun;
-
-/* Fills a slot with groups and their sort keys. */
-static GjStatus
-fill_sorted(GjRun *run, void *arg, uint32_t first, uint8_t *slot, uint32_t *n)
-{
-	const GjGroupRun *group_run = arg;
-	const GjSortedLayout *layout = &group_run->layout;
-	GjWork	   *work = &run->work;
-	uint64_t	nbytes = 0;
-
-	GJ_TRY(fill_batch(run, slot, first, n, &nbytes));
-	for (uint32_t k = 0; k < layout->nkeys; k++)
-		GJ_TRY(work->ops->memory->copy_out(work->queue,
-										   slot + layout->places[layout->noutputs + k].data,
-								   group_run->keys.value[k] + first, *n * sizeof(int64_t)));
-	return work->ops->queues->sync(work->queue);
-}
-
-/* Hands all groups over, which are in their order. */
-static GjStatus
-hand_over_sorted(GjRun *run)
-{
-	GjWork	   *work = &run->work;
-	uint32_t	ngroups = gj_grouping(run)->groups.rows.nrows;
-	GjGroupRun	group_run = {.values = {NULL, 0}};
-	GjStatus	status = GJ_OUT_OF_HOST_MEMORY;
-
-	if (gj_sorted_layout(run->program, &group_run.layout))
-		status = gj_buffer_reserve(work, &group_run.values, (uint64_t) ngroups *
-								   group_run.layout.nkeys * sizeof(int64_t));
-	if (status == GJ_OK)
-		status = find_sort_keys(run, &group_run.values, &group_run.keys);
-	/* a row error must show before anything is handed over */
-	if (status == GJ_OK)
-		status = work->ops->queues->sync(work->queue);
-	if (status == GJ_OK)
-		status = gj_run_hand_over(run, &group_run.layout, ngroups, true, fill_sorted, &group_run);
-	gj_buffer_free(work, &group_run.values);
-	gj_sorted_layout_free(&group_run.layout);
-	return status;
 }
 
 /* The one row of aggregates over no rows at all. */
@@ -725,12 +584,12 @@ send_groups(GjRun *run)
 			return gj_groups_hand_over(run);
 		GJ_TRY(work->ops->groups->group_finish(work->queue, &gj_grouping(run)->groups));
 	}
-	GJ_TRY(sort_groups(run));
+	GJ_TRY(gj_groups_sort(run));
 	ngroups = gj_grouping(run)->groups.rows.nrows;
 	if (ngroups == 0)
 		return work->ops->queues->sync(work->queue);
 	if (gj_run_form(run) == GJ_FORM_SORTED)
-		return hand_over_sorted(run);
+		return gj_groups_hand_over_sorted(run);
 	GJ_TRY(gj_groups_keep_rows(run, &kept));
 	for (uint32_t first = kept ? ngroups : 0, n; first < ngroups; first += n)
 	{
@@ -740,7 +599,7 @@ send_groups(GjRun *run)
 		GJ_TRY(gj_run_next_slot(run, &slot));
 		n = ngroups - first < run->output.layout.capacity ? ngroups - first :
 			run->output.layout.capacity;
-		GJ_TRY(fill_batch(run, slot, first, &n, &nbytes));
+		GJ_TRY(gj_groups_fill(run, slot, first, &n, &nbytes));
 		GJ_TRY(gj_run_send(run, n, nbytes));
 	}
 	return GJ_OK;
@@ -767,21 +626,13 @@ take_keys(GjRun *run, uint32_t n, const GjGroups *keys)
 	GjGrouping *to = gj_grouping(run);
 	GjPackColumn numbers = {{.data = to->value[0].memory,.kind = GJ_INT8,.width = sizeof(int64_t),
 	.packed = sizeof(uint32_t),.factor = 1}, NULL, n};
-	uint64_t	nbytes;
 
 	if (n == 0)
 		return GJ_OK;
 	GJ_TRY(gj_buffer_reserve(work, &to->positions, (uint64_t) n * sizeof(uint32_t)));
-	GJ_TRY(gj_buffer_reserve(work, &to->heap_at, ((uint64_t) n + 1) * sizeof(uint64_t)));
 	numbers.to = to->positions.memory;
 	GJ_TRY(work->ops->columns->pack(work->queue, &numbers, 1));
-	GJ_TRY(work->ops->groups->group_bytes(work->queue, keys, to->positions.memory, n,
-										  to->heap_at.memory, &nbytes));
-	GJ_TRY(grow_groups(run, n, nbytes));
-	GJ_TRY(work->ops->groups->group_keep(work->queue, keys, to->positions.memory, n,
-										 to->heap_at.memory, &to->groups));
-	to->heap_used = nbytes;
-	return GJ_OK;
+	return gj_groups_copy(run, keys, to->positions.memory, n);
 }
 
 static GjStatus
@@ -793,14 +644,14 @@ replace_groups(GjRun *run, uint32_t n,
 	GjStatus	status;
 
 	GJ_TRY(gj_groups_start(run, run->program->ngroup_keys));
-	status = grow_groups(run, n, 0);
+	status = gj_groups_grow(run, n, 0);
 	if (status == GJ_OK)
 		status = make(run, &gj_grouping(run)->groups, arg);
 	if (status == GJ_OK && keys)
 		status = take_keys(run, n, keys);
 	if (status != GJ_OK)
 	{
-		free_groups(run);
+		gj_groups_drop(run);
 		run->output.state = from;
 		return status;
 	}
@@ -828,7 +679,7 @@ const GjSinkOps gj_sink_groups = {
 	.has_groups = true,.in_batches = true,
 	.plan = plan,.tuple_bytes = gj_sink_no_bytes,.push = push,.groups = groups,
 	.replace_groups = replace_groups,.make_groups = make_groups,
-	.finish = finish,.free = free_groups
+	.finish = finish,.free = gj_groups_drop
 };
 
 const GjSinkOps gj_sink_sorted_groups = {
@@ -837,5 +688,5 @@ const GjSinkOps gj_sink_sorted_groups = {
 	.has_groups = true,.sorted = true,.in_batches = true,
 	.plan = plan,.tuple_bytes = gj_sink_no_bytes,.push = push,.groups = groups,
 	.replace_groups = replace_groups,.make_groups = make_groups,
-	.finish = finish,.free = free_groups
+	.finish = finish,.free = gj_groups_drop
 };

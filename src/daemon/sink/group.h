@@ -48,8 +48,21 @@ gj_grouping(const GjRun *run)
 /* No groups yet, of the first nkeys keys. */
 extern GjStatus gj_groups_start(GjRun *run, uint32_t nkeys);
 extern void gj_groups_free(GjWork *work, GjGrouping *grouping);
+/* Frees those of a run, which has none then (GjSinkOps.free). */
+extern void gj_groups_drop(GjRun *run);
 /* Frees what only a piece in work needs. */
 extern void gj_groups_free_tuples(GjWork *work, GjGrouping *grouping);
+/* Room for n more groups whose references take nbytes. */
+extern GjStatus gj_groups_grow(GjRun *run, uint32_t n, uint64_t nbytes);
+/*
+ * Makes those at n positions (device) of `from`, which are finished, groups 0 .. n-1 of the run, which
+ * are not counted yet: keys, and states where `from` has any.
+ */
+extern GjStatus gj_groups_copy(GjRun *run, const GjGroups *from, const uint32_t *positions,
+							   uint32_t n);
+/* Fills a slot with groups from `first` on; *n = how many; adds what travels to *nbytes. */
+extern GjStatus gj_groups_fill(GjRun *run, uint8_t *slot, uint32_t first, uint32_t *n,
+							   uint64_t *nbytes);
 
 /*
  * Groups finished groups first .. of `from` by the keys that the run's grouping has: as many
@@ -68,6 +81,17 @@ extern GjStatus gj_groups_copy_heap(GjRun *run, uint32_t first, uint32_t *n, uin
 /* References of n groups in a slot, keys at places[], become references into its heap. */
 extern void gj_groups_move_refs(const GjRun *run, uint8_t *slot, const GjColumnPlace *places,
 								uint32_t n, uint64_t base);
+
+/* ---- sink/group_order.c */
+
+/*
+ * Leaves the groups that the program's limit wants, or puts all of them into their order.
+ * Where memory is short for a limit all of them stay: whoever asked sorts what comes, and
+ * checks it.
+ */
+extern GjStatus gj_groups_sort(GjRun *run);
+/* Hands all groups over, which are in their order. */
+extern GjStatus gj_groups_hand_over_sorted(GjRun *run);
 
 /* ---- sink/group_parts.c */
 

@@ -155,9 +155,8 @@ sort_fragments(GjSideFragment *list, uint32_t n, int (*compare) (const void *, c
 		qsort(list, n, sizeof(GjSideFragment), compare);
 }
 
-/* Writes fragments that are used, and their pages to *bits; returns where the list ends. */
-static GjSideFragment *
-write_uses(const GjPinned *uses, uint32_t n, GjSideFragment *at, uint64_t **bits)
+GjSideFragment *
+gj_side_list_uses(const GjPinned *uses, uint32_t n, GjSideFragment *at, uint64_t **bits)
 {
 	for (uint32_t i = 0; i < n; i++, at++)
 	{
@@ -215,8 +214,8 @@ list_fragments(GjRun *const *runs, uint32_t nruns, uint32_t source, uint32_t *n)
 	{
 		const GjRunResident *resident = &runs[r]->intake->resident[source];
 
-		at = write_uses(resident->uses, resident->nuses, at, &bits);
-		at = write_uses(resident->shared, resident->nshared, at, &bits);
+		at = gj_side_list_uses(resident->uses, resident->nuses, at, &bits);
+		at = gj_side_list_uses(resident->shared, resident->nshared, at, &bits);
 		for (uint32_t i = 0; i < resident->nmade; i++)
 			*at++ = resident->made[i];
 	}

@@ -118,6 +118,7 @@ describe(const GjRun *run, uint32_t c, uint32_t n, uint64_t nrows, uint64_t ncod
 {
 	const GjRunResident *resident = &run->intake->resident[0];
 	GjSide	   *side = calloc(1, sizeof(GjSide));
+	uint64_t   *pages = NULL;
 
 	if (!side)
 		return NULL;
@@ -131,15 +132,8 @@ describe(const GjRun *run, uint32_t c, uint32_t n, uint64_t nrows, uint64_t ncod
 		gj_side_discard(side);
 		return NULL;
 	}
-	for (uint32_t i = 0; i < n; i++)
-	{
-		const GjFragment *fragment = resident->held[i].fragment;
-
-		side->fragments[i] = (GjSideFragment) {
-			.relation = fragment->relation,.number = fragment->number,
-			.table = resident->held[i].table,.id = fragment->id
-		};
-	}
+	/* those that are held name no pages: codes are of all */
+	(void) gj_side_list_uses(resident->held, n, side->fragments, &pages);
 	return side;
 }
 
@@ -211,10 +205,7 @@ number_fragment(GjRun *run, uint32_t i, uint32_t *group_of)
 		n = fragment->nrows - first;
 		if (n > run->tuples.most)
 			n = run->tuples.most;
-		for (uint32_t c = 0; c < wanted->ncolumns; c++)
-			columns[c] = gj_fragment_column(fragment, (uint32_t)
-											gj_fragment_find(fragment, &wanted->keys[c],
-															 &wanted->types[c], &places[c]), first);
+		gj_run_describe_columns(wanted, fragment, places, first, columns);
 		GJ_TRY(gj_run_set_columns(run, &view.columns));
 		view.nrows = (uint32_t) n;
 		GJ_TRY(run->sink->make_groups(run, &view, group_of + first));
@@ -289,9 +280,10 @@ make(GjRun *run, GjSide *side)
 static void
 drop(GjRun *run, GjSide *side)
 {
-	for (uint32_t c = 0; c < side->ncolumns; c++)
-		gj_buffer_free(&run->work, &side->columns[c].data);
-	gj_buffer_free(&run->work, &side->heap);
+	GjRelation	made = {.ncolumns = side->ncolumns,.columns = side->columns,.heap = side->heap};
+
+	gj_relation_free(&run->work, &made);
+	side->columns = NULL;
 }
 
 /* Device memory that a side may take. */
@@ -317,8 +309,8 @@ gj_codes_keep(GjRun *run)
 	 * The result is of all that the fragments and nothing else had, they are still there, and groups
 	 * that have no room are not handed over.  What is resident is not to go for what is made.
 	 */
-	if (!codes->make || gj_run_form(run) == GJ_FORM_PARTIAL || !gj_fused_wants_codes(run) || resident->nheld != side->made->nfragments ||
-		resident->nchunk_rows > 0 ||
+	if (!codes->make || gj_run_form(run) == GJ_FORM_PARTIAL || !gj_fused_wants_codes(run) ||
+		resident->nheld != side->made->nfragments || resident->nchunk_rows > 0 ||
 		gj_lease_free(run->work.lease) / GJ_ROOM_TO_MAKE < bytes_of(side->made) ||
 		!gj_side_has_room(side->store, side->made, bytes_of(side->made)))
 		return GJ_OK;

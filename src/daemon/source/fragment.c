@@ -73,6 +73,14 @@ find_column(const GjWanted *wanted, const GjFragment *fragment, uint32_t c, uint
 	return (uint32_t) gj_fragment_find(fragment, &wanted->keys[c], &wanted->types[c], &places[c]);
 }
 
+void
+gj_run_describe_columns(const GjWanted *wanted, const GjFragment *fragment, uint16_t *places,
+						uint64_t first, GjColumn *columns)
+{
+	for (uint32_t c = 0; c < wanted->ncolumns; c++)
+		columns[c] = gj_fragment_column(fragment, find_column(wanted, fragment, c, places), first);
+}
+
 bool
 gj_run_excludes(const GjRun *run, uint32_t source, const GjWanted *wanted,
 				const GjFragment *fragment, uint16_t *places)
@@ -124,8 +132,7 @@ describe_rows(GjRun *run, const GjPinned *used, const uint64_t *pages, uint16_t 
 	rows->heap = fragment->heap.memory;
 	rows->heap_used = fragment->heap_used;
 	rows->stay = true;
-	for (uint32_t c = 0; c < wanted->ncolumns; c++)
-		columns[c] = gj_fragment_column(fragment, find_column(wanted, fragment, c, places), 0);
+	gj_run_describe_columns(wanted, fragment, places, 0, columns);
 	run->stats.source[rows->source].rows_in += gj_count_ranges(rows->ranges, rows->nranges);
 }
 

@@ -259,6 +259,9 @@ extern void gj_run_stop_keeping(GjRunResident *resident);
  */
 extern bool gj_run_excludes(const GjRun *run, uint32_t source, const GjWanted *wanted,
 							const GjFragment *fragment, uint16_t *places);
+/* Describes the columns of a source, from row `first` of a fragment on; places: the same. */
+extern void gj_run_describe_columns(const GjWanted *wanted, const GjFragment *fragment,
+									uint16_t *places, uint64_t first, GjColumn *columns);
 /* Appends the rows of pages of a fragment to the relation of a build source. */
 extern GjStatus gj_run_append_use(GjRun *run, uint32_t source, const GjPinned *use);
 /* The same of those that several runs use, wherever they lie.  Waits. */
@@ -282,6 +285,9 @@ extern GjStatus gj_codes_keep(GjRun *run);
  * makes its relation complete.
  */
 extern GjStatus gj_side_resolve(GjRun *run, uint32_t source);
+/* Lists n fragments that are used, with copies of their pages at *bits; returns where the list ends. */
+extern GjSideFragment *gj_side_list_uses(const GjPinned *uses, uint32_t n, GjSideFragment *at,
+										 uint64_t **bits);
 /* Rows of fragments that a build source is made of, to its stage, unless the side was found. */
 extern GjStatus gj_run_send_uses(GjRun *run, uint32_t source);
 /* True if the side was found: then the step has its table, and the relation its columns. */
