@@ -37,6 +37,14 @@ SELECT by_codes('SELECT url, count(*), sum(price) FROM visit WHERE day = 17 GROU
 SELECT sums('SELECT url, sum(price * few), min(price), max(day) FROM visit WHERE day BETWEEN 10 AND 60 AND few <> 3 GROUP BY url');
 SELECT gj_same('SELECT url, count(*) FROM visit WHERE day = 200 GROUP BY url');
 SELECT gj_same('SELECT url, count(*), sum(price) FROM visit WHERE day = 7 GROUP BY url ORDER BY 2 DESC, 1 NULLS FIRST LIMIT 3');
+-- of the first groups alone the texts are looked up
+SELECT gj_same('SELECT url, count(*), sum(price) FROM visit GROUP BY url ORDER BY 2, 3 DESC, 1 NULLS FIRST LIMIT 12');
+SELECT gj_same('SELECT url, count(*) FROM visit GROUP BY url ORDER BY 2 DESC FETCH FIRST 2 ROWS WITH TIES');
+SELECT gj_same('SELECT url, sum(price) FROM visit GROUP BY url ORDER BY url IS NULL DESC, 2 DESC, 1 LIMIT 5');
+SELECT gj_same('SELECT url, avg(price) FROM visit WHERE day < 50 GROUP BY url ORDER BY 2 DESC, count(*), 1 LIMIT 7 OFFSET 3');
+SELECT gj_same('SELECT url, count(*) FROM visit GROUP BY url HAVING sum(few) > 9 ORDER BY 2 DESC, 1 LIMIT 4');
+SELECT sums('SELECT url, sum(price) FROM visit GROUP BY url ORDER BY 2 DESC, 1 LIMIT 74000');
+SELECT gj_same('SELECT x.url, x.n, v.page FROM (SELECT url, count(*) n FROM visit GROUP BY url ORDER BY 2 DESC, 1 LIMIT 3) x LEFT JOIN visit v ON v.url = x.url AND v.few = 7 ORDER BY 1');
 SELECT sums('SELECT DISTINCT url FROM visit');
 SELECT sums('SELECT url, sum(huge) FROM visit GROUP BY url');
 SELECT gj_same('SELECT n, count(*) FROM (SELECT url, count(*) n FROM visit GROUP BY url) x GROUP BY n ORDER BY n');
@@ -70,6 +78,7 @@ INSERT INTO visit (url, day, few, price) SELECT 'page ' || i, i % 100, i % 5, 1 
 DELETE FROM visit WHERE page = 'page 77';
 SELECT sums('SELECT url, count(*), sum(price) FROM visit GROUP BY url') FROM generate_series(1, 2);
 SELECT sums('SELECT url, count(*), sum(price) FROM visit WHERE day < 10 GROUP BY url');
+SELECT gj_same('SELECT url, count(*), sum(price) FROM visit GROUP BY url ORDER BY 2 DESC, 3 DESC, 1 LIMIT 9');
 BEGIN;
 DELETE FROM visit WHERE day = 3;
 SELECT sums('SELECT url, count(*), sum(price) FROM visit GROUP BY url');

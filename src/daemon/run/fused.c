@@ -491,7 +491,10 @@ run_groups(GjRun *run)
 	if (first)
 		GJ_TRY(gj_fused_coded(run, &done));
 	else
+	{
+		GJ_TRY(run->sink->take_keys(run));
 		GJ_TRY(gj_fused_places(run, groups, &done));
+	}
 	if (done)
 	{
 		run->fused->few_missed = true;

@@ -69,11 +69,14 @@ struct GjSinkOps
 	/*
 	 * Has make(run, to, arg) make n groups in `to`, which has room for them, instead of all groups
 	 * found so far.  These stay if it fails.  keys = NULL: no key is a reference.  Else make() gives
-	 * each as its key the number of one of these groups, whose keys then become its own.
+	 * each as its key the number of one of these groups, which stay.  Its own key becomes theirs, at
+	 * the latest when the sink finishes.
 	 */
 	GjStatus	(*replace_groups) (GjRun *run, uint32_t n,
 								   GjStatus (*make) (GjRun *run, const GjGroups *to, void *arg),
 								   void *arg, const GjGroups *keys);
+	/* Has all groups have their own keys: before more rows are looked up among them. */
+	GjStatus	(*take_keys) (GjRun *run);
 	/*
 	 * Hands over what is still here.  Waits for all that was queued, first: an error of a row must
 	 * show before anything is sent.

@@ -312,6 +312,46 @@ copy_group_of(GjRun *run, uint32_t *to, uint32_t n)
 	return run->work.ops->memory->copy_many(run->work.queue, &piece, 1);
 }
 
+/* ---- keys that are numbers yet */
+
+void
+gj_groups_number(GjRun *run, const GjGroups *numbered)
+{
+	GjGrouping *grouping = gj_grouping(run);
+
+	grouping->numbered = numbered;
+	grouping->refs = false;
+	grouping->tuples.how[0] = grouping->groups.rows.how[0] = GJ_GROUP_INTEGER;
+}
+
+GjStatus
+gj_groups_take_keys(GjRun *run)
+{
+	GjWork	   *work = &run->work;
+	GjGrouping *grouping = gj_grouping(run);
+	const GjGroups *from = grouping ? grouping->numbered : NULL;
+	uint32_t	n = from ? grouping->groups.rows.nrows : 0;
+	GjPackColumn numbers = {.nrows = n};
+	GjStatus	status;
+
+	if (!from)
+		return GJ_OK;
+	grouping->numbered = NULL;
+	grouping->refs = true;
+	grouping->tuples.how[0] = grouping->groups.rows.how[0] = from->rows.how[0];
+	if (n == 0)
+		return GJ_OK;
+	GJ_TRY(gj_buffer_reserve(work, &grouping->positions, (uint64_t) n * sizeof(uint32_t)));
+	numbers.from = (GjColumn) {.data = grouping->value[0].memory,.kind = GJ_INT8,
+		.width = sizeof(int64_t),.packed = sizeof(uint32_t),.factor = 1};
+	numbers.to = grouping->positions.memory;
+	GJ_TRY(work->ops->columns->pack(work->queue, &numbers, 1));
+	grouping->groups.rows.nrows = 0;
+	status = gj_groups_copy(run, from, grouping->positions.memory, n);
+	grouping->groups.rows.nrows = n;
+	return status;
+}
+
 /* group_of: as for make_groups, only where nothing is added. */
 static GjStatus
 group_view(GjRun *run, const GjView *view, bool adds, uint32_t *group_of)
@@ -319,6 +359,7 @@ group_view(GjRun *run, const GjView *view, bool adds, uint32_t *group_of)
 	run->work.ops->queues->phase(run->work.queue, GJ_PHASE_AGGREGATE);
 	if (!gj_grouping(run))
 		GJ_TRY(gj_groups_start(run, run->program->ngroup_keys));
+	GJ_TRY(gj_groups_take_keys(run));
 	for (uint32_t first = 0, n; first < view->nrows; first += n)
 	{
 		GJ_STOP_CHECK(run);
@@ -585,6 +626,7 @@ send_groups(GjRun *run)
 		GJ_TRY(work->ops->groups->group_finish(work->queue, &gj_grouping(run)->groups));
 	}
 	GJ_TRY(gj_groups_sort(run));
+	GJ_TRY(gj_groups_take_keys(run));
 	ngroups = gj_grouping(run)->groups.rows.nrows;
 	if (ngroups == 0)
 		return work->ops->queues->sync(work->queue);
@@ -618,21 +660,20 @@ groups(const GjRun *run)
 	return gj_grouping(run) ? &gj_grouping(run)->groups : NULL;
 }
 
-/* Gives n groups, whose key is the number of one of `keys`, that one's keys. */
-static GjStatus
-take_keys(GjRun *run, uint32_t n, const GjGroups *keys)
+/* True if of n groups only the first ones are wanted, and keys do not tell which these are. */
+static bool
+keys_can_wait(const GjRun *run, uint32_t n)
 {
-	GjWork	   *work = &run->work;
-	GjGrouping *to = gj_grouping(run);
-	GjPackColumn numbers = {{.data = to->value[0].memory,.kind = GJ_INT8,.width = sizeof(int64_t),
-	.packed = sizeof(uint32_t),.factor = 1}, NULL, n};
+	const GjProgram *p = run->program;
+	const GjSortKey *sort_keys = gj_program_array(p, GjSortKey, sort_keys);
 
-	if (n == 0)
-		return GJ_OK;
-	GJ_TRY(gj_buffer_reserve(work, &to->positions, (uint64_t) n * sizeof(uint32_t)));
-	numbers.to = to->positions.memory;
-	GJ_TRY(work->ops->columns->pack(work->queue, &numbers, 1));
-	return gj_groups_copy(run, keys, to->positions.memory, n);
+	if (p->limit == 0 || n <= p->limit || p->nsort_keys == 0 || p->ndistinct_keys > 0 ||
+		gj_run_form(run) == GJ_FORM_PARTIAL)
+		return false;
+	for (uint32_t k = 0; k < gj_sort_nkeys(p); k++)
+		if (sort_keys[k].of <= GJ_SORT_KEY_NULL)
+			return false;
+	return true;
 }
 
 static GjStatus
@@ -644,18 +685,20 @@ replace_groups(GjRun *run, uint32_t n,
 	GjStatus	status;
 
 	GJ_TRY(gj_groups_start(run, run->program->ngroup_keys));
+	if (keys)
+		gj_groups_number(run, keys);
 	status = gj_groups_grow(run, n, 0);
 	if (status == GJ_OK)
 		status = make(run, &gj_grouping(run)->groups, arg);
-	if (status == GJ_OK && keys)
-		status = take_keys(run, n, keys);
+	gj_grouping(run)->groups.rows.nrows = n;
+	if (status == GJ_OK && !keys_can_wait(run, n))
+		status = gj_groups_take_keys(run);
 	if (status != GJ_OK)
 	{
 		gj_groups_drop(run);
 		run->output.state = from;
 		return status;
 	}
-	gj_grouping(run)->groups.rows.nrows = n;
 	if (from)
 		gj_groups_free(&run->work, from);
 	return GJ_OK;
@@ -678,7 +721,7 @@ const GjSinkOps gj_sink_groups = {
 	.joins = true,.spreads = true,.fusible = true,
 	.has_groups = true,.in_batches = true,
 	.plan = plan,.tuple_bytes = gj_sink_no_bytes,.push = push,.groups = groups,
-	.replace_groups = replace_groups,.make_groups = make_groups,
+	.replace_groups = replace_groups,.take_keys = gj_groups_take_keys,.make_groups = make_groups,
 	.finish = finish,.free = gj_groups_drop
 };
 
@@ -687,6 +730,6 @@ const GjSinkOps gj_sink_sorted_groups = {
 	.joins = true,.spreads = true,.fusible = true,
 	.has_groups = true,.sorted = true,.in_batches = true,
 	.plan = plan,.tuple_bytes = gj_sink_no_bytes,.push = push,.groups = groups,
-	.replace_groups = replace_groups,.make_groups = make_groups,
+	.replace_groups = replace_groups,.take_keys = gj_groups_take_keys,.make_groups = make_groups,
 	.finish = finish,.free = gj_groups_drop
 };

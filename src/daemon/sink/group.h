@@ -11,6 +11,7 @@ typedef struct GjGrouping
 {
 	GjGroups	groups;			/* what the buffers hold */
 	GjGroupRows tuples;			/* of the piece in work */
+	const GjGroups *numbered;	/* the key is the number of one of these groups yet; NULL: it is not */
 	bool		refs;			/* some key is a reference */
 	uint64_t	heap_used;
 
@@ -52,6 +53,13 @@ extern void gj_groups_free(GjWork *work, GjGrouping *grouping);
 extern void gj_groups_drop(GjRun *run);
 /* Frees what only a piece in work needs. */
 extern void gj_groups_free_tuples(GjWork *work, GjGrouping *grouping);
+/*
+ * Gives groups, whose key is the number of one of `numbered` yet, that one's key (GjSinkOps.take_keys).
+ * Until then they are groups of an integer key.
+ */
+extern GjStatus gj_groups_take_keys(GjRun *run);
+/* Has the run's grouping, which is empty, take such numbers. */
+extern void gj_groups_number(GjRun *run, const GjGroups *numbered);
 /* Room for n more groups whose references take nbytes. */
 extern GjStatus gj_groups_grow(GjRun *run, uint32_t n, uint64_t nbytes);
 /*

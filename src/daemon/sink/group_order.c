@@ -19,6 +19,8 @@ static GjStatus
 keep_groups(GjRun *run, const GjGrouping *from, const uint32_t *positions, uint32_t n)
 {
 	GJ_TRY(gj_groups_start(run, gj_group_nkeys(run->program)));
+	if (from->numbered)
+		gj_groups_number(run, from->numbered);
 	GJ_TRY(gj_groups_copy(run, &from->groups, positions, n));
 	gj_grouping(run)->groups.rows.nrows = n;
 	return GJ_OK;
