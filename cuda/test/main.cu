@@ -626,6 +626,8 @@ main(int argc, char **argv)
 			timing = bench_joins;
 		else if (strcmp(argv[i], "--bench-fused") == 0)
 			timing = bench_fused;
+		else if (strcmp(argv[i], "--bench-groups") == 0)
+			timing = bench_groups;
 		else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
 			name = argv[++i];
 		else if (strcmp(argv[i], "--list") == 0)
@@ -638,7 +640,7 @@ main(int argc, char **argv)
 		{
 			fprintf(stderr, "usage: kernel_test [--quick] [--most ROWS] [--device cuda|cpu|all] "
 							"[TEST...] [--bench | --bench-join | --bench-fused | "
-							"--bench-sets | --bench-pairs | --list]\n");
+							"--bench-groups | --bench-sets | --bench-pairs | --list]\n");
 			return 2;
 		}
 	}

@@ -243,6 +243,7 @@ void bench_sets(const Device &device);
 void bench_pairs(const Device &device); /* the first part of bench_sets */
 void bench_joins(const Device &device);
 void bench_fused(const Device &device);
+void bench_groups(const Device &device);
 
 /* ---- joins: join.cu */
 
