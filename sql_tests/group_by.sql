@@ -238,3 +238,13 @@ SELECT gj_device('SELECT id, count(*) FROM part_pk JOIN ful_g ON id + 700 = a GR
 SELECT gj_device('SELECT d.id, e.x, count(*) FROM ful_f f LEFT JOIN ful_d d ON d.id = f.k JOIN ful_e e ON e.id = coalesce(d.y, 5) FULL JOIN ful_g g ON g.a = f.a GROUP BY d.id, e.x');
 SELECT gj_device('SELECT d.id, e.x, count(*) FROM ful_f f LEFT JOIN ful_d d ON d.id = f.k JOIN ful_e e ON e.id = d.y GROUP BY d.id, e.x');
 DROP TABLE part_pk, ful_d, ful_e, ful_f, ful_g;
+-- below window functions PostgreSQL asks for the columns that grouped expressions are made of, too, and reads none of them
+CREATE TABLE win AS SELECT i % 50 AS k, i AS v, 'text ' || i % 7 AS t, timestamp '2026-01-01' + i % 90 * interval '1 day' AS d FROM generate_series(1, 3000) i;
+VACUUM ANALYZE win;
+SELECT gj_device('SELECT k + 1, max(k + 1) OVER () FROM win GROUP BY k + 1');
+SELECT gj_device('SELECT sum(2 * (k + 1)) OVER () FROM win GROUP BY k + 1');
+SELECT gj_device('SELECT date_trunc(''month'', d), sum(v), to_char(date_trunc(''month'', d), ''YYYY-MM''), rank() OVER (ORDER BY sum(v)) FROM win GROUP BY 1');
+SELECT gj_device('SELECT left(t, 2), k % 3, lag(left(t, 2)) OVER (PARTITION BY k % 3 ORDER BY left(t, 2)), sum(sum(v)) OVER (ORDER BY left(t, 2), k % 3) FROM win GROUP BY 1, 2 ORDER BY 1, 2');
+SELECT gj_device('SELECT DISTINCT max(a.k + b.k) OVER (PARTITION BY a.t) FROM win a JOIN win b ON a.v = b.v + 7 GROUP BY a.k + b.k, a.t');
+SELECT gj_device('SELECT k + 1, count(k + 1) FILTER (WHERE k + 1 > 5) OVER (ORDER BY k + 1 DESC), k IS NULL FROM win GROUP BY k + 1, k HAVING sum(v) > 10 ORDER BY 1 LIMIT 5');
+DROP TABLE win;

@@ -49,6 +49,26 @@ add_columns(List *tlist, List *exprs)
 }
 
 /*
+ * The columns of a target that nothing returns.  Below a window function PostgreSQL asks for what is
+ * grouped by, and for the columns that it is made of, which nobody reads.
+ */
+static List *
+bare_columns(List *tlist)
+{
+	List	   *columns = NIL;
+	ListCell   *lc;
+
+	foreach(lc, tlist)
+	{
+		Expr	   *expr = ((TargetEntry *) lfirst(lc))->expr;
+
+		if (IsA(expr, Var) || IsA(expr, PlaceHolderVar))
+			columns = lappend(columns, expr);
+	}
+	return columns;
+}
+
+/*
  * The entry of the scan tuple that stands for a table, to find its alias by: one of its
  * columns, or ctid if nothing is read of it.
  */
@@ -332,6 +352,7 @@ plan_custom_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	filters = gj_as_returned(filters, info->outputs);
 	scan_tlist = add_columns(scan_tlist, conditions);
 	scan_tlist = add_columns(scan_tlist, filters);
+	scan_tlist = add_columns(scan_tlist, bare_columns(tlist));
 	/* groups are sorted by what they return */
 	if (!gj_returns_groups(info))
 	{
