@@ -238,6 +238,7 @@ sub expression_query
 		@keys = () unless $group;
 		$group .= "\nHAVING " . pick('count(*) > 1', 'sum(a0.n2) > 2.5', 'count(*) > (SELECT min(id) FROM v0)', 'bool_or(' . value('bool', 1, @a) . ')') if chance(20);
 		$group .= "\nORDER BY " . join(', ', map { "$_ " . pick('', 'DESC', 'NULLS FIRST') } 1 .. @keys + @list) . (chance(60) ? ' LIMIT ' . pick(1, 5, 40) : '') if chance(25);
+		push @list, window_over(@keys) if @keys && chance(10);
 		my $query = 'SELECT ' . join(', ', @keys, @list) . "\nFROM $from$where$group";
 		return "SELECT count(*) OVER (), q.* FROM ($query) q" if chance(5);
 		return "WITH q AS " . pick('', 'MATERIALIZED ') . "($query) SELECT * FROM q" . pick(' UNION ALL', ' EXCEPT', ' INTERSECT') . " SELECT * FROM q" if chance(5);

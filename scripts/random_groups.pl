@@ -38,6 +38,15 @@ sub group_key
 	return name_of($a, pick(chance(95) ? @known : @{ $a->{table}{columns} }));
 }
 
+# A window function over groups by some keys, which asks for what these are made of.
+sub window_over
+{
+	my @keys = @_;
+	my ($k, $order) = (pick(@keys), pick(@keys));
+	return pick("count($k) OVER (PARTITION BY $order)", "rank() OVER (ORDER BY $k, count(*))", "count($k) FILTER (WHERE $k IS NOT NULL) OVER (ORDER BY $order DESC)",
+		"sum(count(*)) OVER (ORDER BY $k)", "($k IS NULL)::int + count(*) OVER ()", "dense_rank() OVER (PARTITION BY $order ORDER BY $k)");
+}
+
 # What write_query() writes, without parameters.
 sub group_query
 {
@@ -61,6 +70,7 @@ sub group_query
 	$after .= "\nHAVING " . pick('count(*) > 2', 'max(' . integer_expression(@aliases) . ') > 3', "$list[-1] IS NOT NULL") if chance(25);
 	push @keys, "count(*) + ($keys[0] IS NULL)::int" if @keys && chance(10);
 	$after .= first_rows([ 1 .. @keys + @list ], 1 .. @keys) if @keys && chance(40);
+	push @list, window_over(@keys) if @keys && chance(10);
 	return 'SELECT ' . join(', ', @keys, @list) . $from . $after;
 }
 
