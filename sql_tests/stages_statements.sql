@@ -173,6 +173,12 @@ SELECT ran('SELECT pk FROM p WHERE pk NOT IN (SELECT pk FROM li)');
 SELECT ran('SELECT p.name, seen.n FROM p JOIN seen ON seen.ok = p.pk');
 RESET ROLE;
 
+-- a stage whose rows come from a plan runs once for each member of an append: that plan begins again, too
+CREATE TABLE again AS SELECT i AS id, i % 2000 AS g, i % 7 AS h FROM generate_series(1, 6000) i;
+ANALYZE again;
+SELECT ran('SELECT count(*) FROM (SELECT pk FROM li UNION ALL SELECT pk FROM li l) x WHERE x.pk NOT IN (SELECT z.g FROM (SELECT y.g, y.m FROM (SELECT c.g, max(c.h) m FROM again c JOIN (SELECT id FROM again ORDER BY id LIMIT 1500) l ON l.id = c.g GROUP BY c.g) y JOIN again c2 ON c2.id = y.g) z WHERE z.g IS NOT NULL) OR x.pk = 5');
+DROP TABLE again;
+
 DROP VIEW seen, low, rich;
 DROP TABLE o, li, p, answers;
 DROP ROLE gj_staged;

@@ -340,6 +340,7 @@ run_stage(GjScanState *state, PlanState *child, GjFailure *failure)
 	}
 	if (instrument)
 		InstrStartNode(instrument);
+	stage->took_rows = true;
 	done = submit_run(stage, program, failure);
 	MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
 	done = done && gj_remote_keep(stage->run, failure);

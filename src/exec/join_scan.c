@@ -518,10 +518,11 @@ rescan_join_scan(CustomScanState *node)
 
 		if (node->ss.ps.chgParam != NULL)
 			UpdateChangedParamSet(child, node->ss.ps.chgParam);
-		if (child->chgParam == NULL && state->phase != GJ_SCAN_START)
+		if (child->chgParam == NULL && (state->phase != GJ_SCAN_START || state->took_rows))
 			ExecReScan(child);
 	}
 	state->phase = GJ_SCAN_START;
+	state->took_rows = false;
 }
 
 const CustomScanMethods gj_join_scan_methods = {

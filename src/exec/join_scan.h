@@ -55,6 +55,7 @@ typedef struct GjScanState
 	int			nworkers;		/* planned to help to load */
 	bool		is_stage;		/* the node above has it run (run_stage) */
 	bool		has_result;		/* a stage: gpujoind has its result until end_run */
+	bool		took_rows;		/* a stage: it has run, and read its child plans */
 	bool		was_read;		/* its result, or an equal stage's, was read; or nobody will */
 	bool		is_left;		/* who read it has ended, but another stage waits for its result */
 	bool		used_equal;		/* the last run read an equal stage's result */

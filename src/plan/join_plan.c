@@ -279,6 +279,8 @@ computed_exprs(const GjJoinInfo *info)
 	return result;
 }
 
+static void forget_all_append_rels(PlannerInfo *root);
+
 /*
  * Forgets which relations of subqueries are members of others.  Where a subquery is a source, its
  * plan is there and in the fallback, and setrefs.c changes the subquery's AppendRelInfos in place,
@@ -298,9 +300,20 @@ forget_append_rels(PlannerInfo *root, Relids relids)
 			(rel->reloptkind != RELOPT_OTHER_MEMBER_REL && relids != NULL &&
 			 !bms_is_member(i, relids)))
 			continue;
-		rel->subroot->append_rel_list = NIL;
-		forget_append_rels(rel->subroot, NULL);
+		forget_all_append_rels(rel->subroot);
 	}
+}
+
+/* The same of all of a subquery, and of the subqueries that its minima and maxima have become. */
+static void
+forget_all_append_rels(PlannerInfo *root)
+{
+	ListCell   *lc;
+
+	root->append_rel_list = NIL;
+	foreach(lc, root->minmax_aggs)
+		forget_all_append_rels(((MinMaxAggInfo *) lfirst(lc))->subroot);
+	forget_append_rels(root, NULL);
 }
 
 static Plan *
