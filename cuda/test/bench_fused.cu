@@ -358,16 +358,9 @@ add_step(GjFusedPlan &plan, const GjHashTable &table, uint32_t rows, uint32_t on
 static GjGroups
 make_groups(Queue &q, uint32_t n)
 {
-	std::vector<uint32_t> null(n);
-	std::vector<uint64_t> hash(n);
 	std::vector<int64_t> value(n);
-	uint32_t *slot_of = (uint32_t *) q.alloc((size_t) n * 4);
-	uint32_t *positions = (uint32_t *) q.alloc((size_t) n * 4);
-	uint64_t *heap_at = (uint64_t *) q.alloc((size_t) n * 8 + 8);
 	GjGroups groups = {};
 	GjGroupRows tuples;
-	uint32_t added = 0;
-	uint64_t nbytes;
 
 	groups.rows.nkeys = 1;
 	groups.rows.how[0] = GJ_GROUP_INTEGER;
@@ -375,25 +368,8 @@ make_groups(Queue &q, uint32_t n)
 		value[i] = i;
 	tuples = groups.rows;
 	tuples.nrows = n;
-	tuples.null = q.upload(null);
-	tuples.hash = q.upload(hash);
 	tuples.value[0] = q.upload(value);
-	groups.rows.null = (uint32_t *) q.alloc((size_t) n * 4);
-	groups.rows.hash = (uint64_t *) q.alloc((size_t) n * 8);
-	groups.rows.value[0] = (int64_t *) q.alloc((size_t) n * 8);
-	for (uint32_t a = 0; a < 2; a++)
-		groups.state[a] = (GjAggState *) q.alloc((size_t) n * sizeof(GjAggState));
-	groups.nslots = 4 * (uint64_t) n;
-	groups.slots = (uint64_t *) q.alloc(groups.nslots * 8);
-	must(q, q.ops->groups->group_hash(q.queue, &tuples), "group_hash");
-	must(q, q.ops->groups->group_rehash(q.queue, &groups), "group_rehash");
-	must(q,
-		 q.ops->groups->group_find(q.queue, &tuples, &groups, slot_of, positions, heap_at, &added,
-								   &nbytes),
-		 "group_find");
-	must(q, q.ops->groups->group_add(q.queue, &tuples, &groups, slot_of, positions, NULL, added, 0),
-		 "group_add");
-	groups.rows.nrows = added;
+	add_groups(q, tuples, groups, 2);
 	return groups;
 }
 

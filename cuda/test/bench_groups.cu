@@ -79,11 +79,6 @@ text_groups(Queue &q, const std::vector<GjColumn> &columns, uint32_t nkeys, uint
 {
 	GjGroups groups = {};
 	GjGroupRows tuples;
-	uint32_t *slot_of = (uint32_t *) q.alloc((size_t) some * 4);
-	uint32_t *positions = (uint32_t *) q.alloc((size_t) some * 4);
-	uint64_t *heap_at = (uint64_t *) q.alloc((size_t) some * 8 + 8);
-	uint64_t nbytes;
-	uint32_t added = 0;
 
 	groups.rows.nkeys = nkeys;
 	groups.heap = (uint8_t *) q.alloc((size_t) some * nkeys * 8);
@@ -105,28 +100,25 @@ text_groups(Queue &q, const std::vector<GjColumn> &columns, uint32_t nkeys, uint
 				dictionary[c.packed == 1 ? codes[i] : codes[2 * i] | codes[2 * i + 1] << 8];
 		tuples.value[k] = q.upload(value);
 		tuples.heap[k] = c.heap;
-		groups.rows.value[k] = (int64_t *) q.alloc((size_t) some * 8);
 		groups.rows.heap[k] = groups.heap;
 	}
-	tuples.null = q.upload(std::vector<uint32_t>(some));
-	tuples.hash = q.upload(std::vector<uint64_t>(some));
-	groups.rows.null = (uint32_t *) q.alloc((size_t) some * 4);
-	groups.rows.hash = (uint64_t *) q.alloc((size_t) some * 8);
-	for (uint32_t a = 0; a < GJ_FUSED_AGGREGATES; a++)
-		groups.state[a] = (GjAggState *) q.alloc((size_t) some * sizeof(GjAggState));
-	groups.nslots = 4 * (uint64_t) some;
-	groups.slots = (uint64_t *) q.alloc(groups.nslots * 8);
-	must(q, q.ops->groups->group_hash(q.queue, &tuples), "group_hash");
-	must(q, q.ops->groups->group_rehash(q.queue, &groups), "group_rehash");
-	must(q,
-		 q.ops->groups->group_find(q.queue, &tuples, &groups, slot_of, positions, heap_at, &added,
-								   &nbytes),
-		 "group_find");
-	must(q,
-		 q.ops->groups->group_add(q.queue, &tuples, &groups, slot_of, positions, heap_at, added, 0),
-		 "group_add");
-	groups.rows.nrows = added;
+	add_groups(q, tuples, groups, GJ_FUSED_AGGREGATES);
 	return groups;
+}
+
+/* Part p begins p million rows behind what its columns describe; these must stay. */
+static std::vector<GjFusedPart>
+parts_of(std::vector<std::vector<GjColumn>> &part)
+{
+	std::vector<GjFusedPart> parts;
+
+	for (size_t p = 0; p < part.size(); p++)
+	{
+		for (GjColumn &c : part[p])
+			c.data = (const uint8_t *) c.data + p * PART_ROWS * gj_column_stride(&c);
+		parts.push_back({part[p].data(), PART_ROWS});
+	}
+	return parts;
 }
 
 /* Adds sum(of some factors) to a plan: constant <op> column each. */
@@ -153,17 +145,11 @@ time_grouped(Queue &q, const char *what, GjFusedPlan plan, const std::vector<GjC
 	const GjGroups groups = text_groups(q, columns, nkeys, PART_ROWS / 8);
 	const uint32_t n = nparts * PART_ROWS;
 	std::vector<std::vector<GjColumn>> part(nparts, columns);
-	std::vector<GjFusedPart> parts;
+	const std::vector<GjFusedPart> parts = parts_of(part);
 	std::vector<double> times;
 	GjFusedMissed missed = {};
 
 	missed.rowid[0] = (uint32_t *) q.alloc((size_t) n * sizeof(uint32_t));
-	for (uint32_t p = 0; p < nparts; p++)
-	{
-		for (GjColumn &c : part[p])
-			c.data = (const uint8_t *) c.data + (size_t) p * PART_ROWS * gj_column_stride(&c);
-		parts.push_back({part[p].data(), PART_ROWS});
-	}
 	plan.ngroup_keys = (uint8_t) nkeys;
 	for (uint32_t k = 0; k < nkeys; k++)
 	{
@@ -256,7 +242,7 @@ time_places(Queue &q, const char *what, const std::vector<GjColumn> &columns, ui
 	const double *ms = q.ops->queues->phase_ms(q.queue);
 	const uint32_t n = nparts * PART_ROWS;
 	std::vector<std::vector<GjColumn>> part(nparts, columns);
-	std::vector<GjFusedPart> parts;
+	const std::vector<GjFusedPart> parts = parts_of(part);
 	std::vector<double> times[3];
 	GjFusedPlan plan = {};
 	GjGroups none = {};
@@ -265,12 +251,6 @@ time_places(Queue &q, const char *what, const std::vector<GjColumn> &columns, ui
 	uint32_t ngroups = 0;
 	void *memory = NULL;
 
-	for (uint32_t p = 0; p < nparts; p++)
-	{
-		for (GjColumn &c : part[p])
-			c.data = (const uint8_t *) c.data + (size_t) p * PART_ROWS * gj_column_stride(&c);
-		parts.push_back({part[p].data(), PART_ROWS});
-	}
 	plan.ncolumns = plan.nprobe_columns = NPLACED;
 	add_aggregates(plan, binary(GJ_OP_LOAD, AMOUNT, 0, -1, 0, 0));
 	plan.ngroup_keys = (uint8_t) nkeys;
