@@ -664,8 +664,16 @@ gj_places_plan(GjQueue *queue, const GjFusedPlan *plan, const GjFusedPart *parts
 	PlacesMaker maker(plan, parts, input, &g, &w);
 	if (!gj_places_suit(plan, groups) || !maker.make())
 		return GJ_OK;
-	GJ_TRY(gj_fused_upload(queue, plan, none.data(), parts, nparts, &input));
-	GJ_TRY(find_bounds(queue, g, input, *groups, low, high));
+	if (plan->nnumbers > 0)
+	{
+		low[0] = 0;
+		high[0] = plan->nnumbers - 1;
+	}
+	else
+	{
+		GJ_TRY(gj_fused_upload(queue, plan, none.data(), parts, nparts, &input));
+		GJ_TRY(find_bounds(queue, g, input, *groups, low, high));
+	}
 	places->nkeys = g.nkeys;
 	if (!gj_places_set(places, low, high, most))
 		return GJ_OK;

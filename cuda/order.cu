@@ -9,8 +9,6 @@
  * groups are, each is compared with all: that is one launch, where a sort is a dozen for each key.
  * Where few of many are wanted, a row of a sorted sample bounds what is worth sorting.
  */
-#include <string.h>
-
 #include <utility>
 
 #include <cub/device/device_scan.cuh>
@@ -32,6 +30,22 @@ struct Passes
 	operator()(uint32_t i) const
 	{
 		return gj_order_passes(&keys, &wanted, i);
+	}
+};
+
+/* Rows that are not after row *last, or ties of it. */
+struct NotAfter
+{
+	GjKeys keys;
+	const uint32_t *last;
+	uint32_t descending;
+	uint32_t slack;
+
+	__host__ __device__ bool
+	operator()(uint32_t i) const
+	{
+		return gj_order_rows(&keys, descending, i, *last) <= 0 ||
+			   gj_order_ties(&keys, descending, slack, i, *last);
 	}
 };
 
@@ -111,6 +125,7 @@ typedef struct Order
 	int64_t *scratch;
 	uint32_t *row;
 	uint32_t *next;
+	bool all; /* the rows are 0 .. n-1, and row is not filled */
 } Order;
 
 /* positions[0 .. n) = rows[0 .. n).  Waits. */
@@ -155,82 +170,64 @@ sort_by_all(GjQueue *queue, const GjKeys *keys, uint32_t descending, Order *orde
 	return GJ_OK;
 }
 
-/* sample[i] = row i * n / SAMPLE_ROWS of n rows */
+/* sample[i] = row i * n / SAMPLE_ROWS of n rows; rows = NULL: 0 .. n-1 */
 static __global__ void
 __launch_bounds__(GJ_THREADS) take_sample(const uint32_t *rows, uint32_t n, uint32_t *sample)
 {
 	const uint32_t i = blockIdx.x * GJ_THREADS + threadIdx.x;
+	const uint32_t at = (uint32_t) ((uint64_t) i * n / SAMPLE_ROWS);
 
 	if (i < SAMPLE_ROWS)
-		sample[i] = rows[(uint64_t) i * n / SAMPLE_ROWS];
-}
-
-/* to[k] = key k of row *row; a thread each */
-static __global__ void
-read_row(const __grid_constant__ GjKeys keys, const uint32_t *row, int64_t *to)
-{
-	to[threadIdx.x] = keys.value[threadIdx.x][*row];
+		sample[i] = rows ? rows[at] : at;
 }
 
 /*
- * A bound for the first of m rows in order->row, a row of a sample: at least wanted->limit of them
- * are not after it, most likely, and few more.  Waits.
+ * *last, device memory in order->value: a row of a sample of the m rows.  At least limit of them
+ * are not after it, most likely, and few more.
  */
 static GjStatus
-find_bound(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, const Order *order,
-		   uint32_t m, GjSortLimit *bounded)
+find_last(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, const Order *order,
+		  uint32_t m, const uint32_t **last)
 {
-	uint32_t *const sample = order->next;
+	uint32_t *const sample = (uint32_t *) order->value;
 	uint32_t *const sorted = sample + SAMPLE_ROWS;
 	const uint32_t expected = (uint32_t) ((uint64_t) wanted->limit * SAMPLE_ROWS / m);
-	/* that fewer rows pass has a chance of 1 in 100 at most */
-	const uint32_t last = expected + expected / 2 + 4;
 
 	static_assert(2 * SAMPLE_ROWS <= MANY_ROWS && SAMPLE_ROWS / 16 * 3 / 2 + 4 < SAMPLE_ROWS);
-	take_sample<<<gj_blocks(SAMPLE_ROWS, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(order->row, m,
-																					  sample);
+	take_sample<<<gj_blocks(SAMPLE_ROWS, GJ_THREADS), GJ_THREADS, 0, queue->stream>>>(
+		order->all ? NULL : order->row, m, sample);
 	GJ_LAUNCHED(queue, "take_sample");
 	GJ_TRY(sort_few(queue, keys, wanted->descending, sample, SAMPLE_ROWS, sorted));
-	read_row<<<1, keys->nkeys, 0, queue->stream>>>(*keys, sorted + last, order->scratch);
-	GJ_LAUNCHED(queue, "read_row");
-	GJ_CUDA(queue,
-			cudaMemcpyAsync(queue->pinned->value, order->scratch, keys->nkeys * sizeof(int64_t),
-							cudaMemcpyDeviceToHost, queue->stream));
-	GJ_TRY(gj_wait(queue));
-	*bounded = *wanted;
-	bounded->bounded = bounded->ties = true;
-	memcpy(bounded->bound, queue->pinned->value, keys->nkeys * sizeof(int64_t));
+	/* that fewer rows pass has a chance of 1 in 100 at most */
+	*last = sorted + expected + expected / 2 + 4;
 	return GJ_OK;
 }
 
-/* Moves a bound, so that what is later by the slack of the last key passes as well. */
-static void
-move_bound(GjSortLimit *bounded, uint32_t nkeys)
-{
-	int64_t *const bound = &bounded->bound[nkeys - 1];
-	const int64_t value = gj_order_value(*bound, bounded->descending, nkeys - 1);
-
-	*bound = gj_order_value(value < INT64_MAX - bounded->slack ? value + bounded->slack : INT64_MAX,
-							bounded->descending, nkeys - 1);
-}
-
-/* to[0 .. *n) = those of m rows, in memory or counted, that pass.  Waits. */
-template <typename Rows>
+/* order->next[0 .. *n) = those of the m rows that pass.  Waits. */
+template <typename Pass>
 static GjStatus
-select_bounded(GjQueue *queue, const GjKeys *keys, const GjSortLimit *bounded, Rows rows,
-			   uint32_t m, uint32_t *to, uint32_t *n)
+select_rows(GjQueue *queue, const Order *order, uint32_t m, Pass pass, uint32_t *n)
 {
-	GJ_CUB(queue, cub::DeviceSelect::If, rows, to, &queue->results->n, (int64_t) m,
-		   (Passes{*keys, *bounded}));
+	if (order->all)
+		GJ_CUB(queue, cub::DeviceSelect::If, thrust::counting_iterator<uint32_t>(0), order->next,
+			   &queue->results->n, (int64_t) m, pass);
+	else
+		GJ_CUB(queue, cub::DeviceSelect::If, order->row, order->next, &queue->results->n,
+			   (int64_t) m, pass);
 	GJ_TRY(gj_wait(queue));
 	*n = queue->pinned->results.n;
 	return GJ_OK;
 }
 
-/*
- * Leaves out most of the *m rows in order->row that are not wanted.  Where too few would be left
- * all of them stay.
- */
+/* What was selected are the rows. */
+static void
+take_selected(Order *order)
+{
+	std::swap(order->row, order->next);
+	order->all = false;
+}
+
+/* Leaves out most of the *m rows that are not wanted.  Where too few would be left all stay. */
 static GjStatus
 leave_out_late(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, Order *order,
 			   uint32_t *m)
@@ -238,20 +235,20 @@ leave_out_late(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, Or
 	while (*m > MANY_ROWS && wanted->limit <= *m / 16)
 	{
 		const uint32_t before = *m;
-		GjSortLimit bounded;
+		NotAfter pass = {*keys, NULL, wanted->descending, 0};
 		uint32_t n;
 
-		GJ_TRY(find_bound(queue, keys, wanted, order, before, &bounded));
-		GJ_TRY(select_bounded(queue, keys, &bounded, order->row, before, order->next, &n));
+		GJ_TRY(find_last(queue, keys, wanted, order, before, &pass.last));
+		GJ_TRY(select_rows(queue, order, before, pass, &n));
 		if (n < wanted->limit)
 			break;
 		/* the last row wanted is not after the bound, but its ties may be */
 		if (wanted->ties && wanted->slack > 0)
 		{
-			move_bound(&bounded, keys->nkeys);
-			GJ_TRY(select_bounded(queue, keys, &bounded, order->row, before, order->next, &n));
+			pass.slack = wanted->slack;
+			GJ_TRY(select_rows(queue, order, before, pass, &n));
 		}
-		std::swap(order->row, order->next);
+		take_selected(order);
 		*m = n;
 		if (n > before / 2)
 			break;
@@ -264,26 +261,30 @@ sort_limit(GjQueue *queue, const GjKeys *keys, const GjSortLimit *wanted, Order 
 		   uint32_t *positions, uint32_t *n)
 {
 	uint32_t m = keys->nrows;
+	bool ties;
 
+	order->all = true;
 	if (wanted->bounded)
-		GJ_TRY(select_bounded(queue, keys, wanted, thrust::counting_iterator<uint32_t>(0), m,
-							  order->row, &m));
-	else
-		GJ_TRY(gj_number_rows(queue, order->row, m));
+	{
+		GJ_TRY(select_rows(queue, order, m, Passes{*keys, *wanted}, &m));
+		take_selected(order);
+	}
 	if (m == 0)
 		return GJ_OK;
 	GJ_TRY(leave_out_late(queue, keys, wanted, order, &m));
+	if (order->all)
+		GJ_TRY(gj_number_rows(queue, order->row, m));
 	GJ_TRY(sort_by_all(queue, keys, wanted->descending, order, m, NULL, NULL));
-	*n = min(m, wanted->limit);
-	if (wanted->ties && m > wanted->limit)
+	ties = wanted->ties && m > wanted->limit;
+	if (ties)
 	{
 		order_ties<<<1, 1, 0, queue->stream>>>(*keys, wanted->descending, wanted->slack, order->row,
 											   wanted->limit - 1, m, &queue->results->n);
 		GJ_LAUNCHED(queue, "order_ties");
-		GJ_TRY(gj_wait(queue));
-		*n = queue->pinned->results.n;
 	}
-	return copy_rows(queue, positions, order->row, *n);
+	GJ_TRY(copy_rows(queue, positions, order->row, m));
+	*n = ties ? queue->pinned->results.n : min(m, wanted->limit);
+	return GJ_OK;
 }
 
 /* Room for n rows; false if there is none, and order_free gives back what there was. */

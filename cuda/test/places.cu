@@ -2,7 +2,8 @@
  * places.cu
  *	  Tests of groups that are found by their place: one key and two, with NULLs, packed and not,
  *	  in the order of the key or not; sums beside the count, of 64 and 128 bits, of products;
- *	  filters; rows that end anywhere; groups that were there before, and some that do not suit.
+ *	  filters; rows that end anywhere; groups that were there before, and some that do not suit;
+ *	  keys whose bounds the plan knows.
  */
 #include <algorithm>
 #include <map>
@@ -48,6 +49,7 @@ struct PlacesTest
 	void make_plan();
 	void make_parts(Queue &q);
 	void make_groups_before();
+	uint32_t numbers() const;
 	GjGroups upload_groups(Queue &q) const;
 	int64_t argument(const GjFusedExpr &e, uint32_t row) const;
 	Keys keys_of(uint32_t row) const;
@@ -284,6 +286,30 @@ PlacesTest::make_groups_before()
 	}
 }
 
+/* One more than the greatest key, where the only key is never negative and rather small; else 0. */
+uint32_t
+PlacesTest::numbers() const
+{
+	std::vector<Keys> all;
+	int64_t most = -1;
+
+	if (nkeys > 1)
+		return 0;
+	for (uint32_t row = 0; row < n; row++)
+		all.push_back(keys_of(row));
+	for (const auto &group : before)
+		all.push_back(group.first);
+	for (const Keys &keys : all)
+	{
+		if (keys[0].first)
+			continue;
+		if (keys[0].second < 0 || keys[0].second > INT32_MAX)
+			return 0;
+		most = std::max(most, keys[0].second);
+	}
+	return (uint32_t) (most + 1);
+}
+
 GjGroups
 PlacesTest::upload_groups(Queue &q) const
 {
@@ -404,12 +430,13 @@ PlacesTest::run(const Device &device)
 	make_parts(q);
 	if (random() % 3)
 		make_groups_before();
+	plan.nnumbers = random() % 2 ? numbers() : 0;
 	for (uint32_t p = 0; p < part.size(); p++)
 		parts.push_back({part[p].data(), first[p + 1] - first[p]});
 	where = "n = " + std::to_string(n) + ", keys " + std::to_string(nkeys) + ", groups before " +
 			std::to_string(before.size()) + ", aggregates " + std::to_string(plan.naggregates) +
-			", terms " + std::to_string(plan.nterms) + (wide ? ", wide" : "") +
-			(huge ? ", huge" : "");
+			", terms " + std::to_string(plan.nterms) + ", numbers " +
+			std::to_string(plan.nnumbers) + (wide ? ", wide" : "") + (huge ? ", huge" : "");
 	expected = expect(&count);
 	/* what a GPU cannot add: counts that differ */
 	if (spoils && !before.empty() && plan.naggregates > 1)

@@ -107,6 +107,7 @@ typedef struct GjFusedPlan
 	uint8_t		aggregate_expr[GJ_FUSED_AGGREGATES];	/* form NONE: no argument */
 	uint8_t		group_how[GJ_FUSED_GROUP_KEYS];
 	uint8_t		group_expr[GJ_FUSED_GROUP_KEYS];	/* of FIXED, TEXT, PADDED: SIMPLE, LOAD */
+	uint32_t	nnumbers;		/* values of key 0 are 0 .. nnumbers-1; 0: it is not known */
 	GjFusedCondition filter;	/* of the probe source */
 	GjFusedStep steps[GJ_FUSED_STEPS];
 	GjFusedExpr exprs[GJ_FUSED_EXPRS];

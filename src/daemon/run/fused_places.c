@@ -190,6 +190,7 @@ gj_fused_coded(GjRun *run, bool *done)
 	if (!texts)
 		return GJ_OUT_OF_HOST_MEMORY;
 	plan.group_how[0] = GJ_GROUP_INTEGER;
+	plan.nnumbers = run->arrival.coded->rows.nrows;
 	for (uint32_t p = 0; p < fused->nparts; p++)
 	{
 		GjColumn   *shown = column_of_part(run, p, column);
