@@ -421,15 +421,15 @@ next_sorted_row(GjScanState *state)
 	return sorted_row(state);
 }
 
+/* The next row, in the slot that the node returns; that is empty at the end, or it is NULL. */
 static TupleTableSlot *
-exec_join_scan(CustomScanState *node)
+next_result(void *arg)
 {
-	GjScanState *state = (GjScanState *) node;
+	GjScanState *state = arg;
+	CustomScanState *node = &state->css;
 	ExprContext *econtext = node->ss.ps.ps_ExprContext;
 	ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
 
-	if (state->is_stage)
-		elog(ERROR, "a stage of a GpuJoin returns no rows");
 	/* the usual row of a large result */
 	if (state->emit_outputs && state->emitter.next < state->emitter.nrows)
 	{
@@ -459,6 +459,16 @@ exec_join_scan(CustomScanState *node)
 	}
 }
 
+static TupleTableSlot *
+exec_join_scan(CustomScanState *node)
+{
+	GjScanState *state = (GjScanState *) node;
+
+	if (state->is_stage)
+		elog(ERROR, "a stage of a GpuJoin returns no rows");
+	return state->kept ? gj_kept_next(state->kept, next_result, state) : next_result(state);
+}
+
 /* Has what all runs of the node did counted. */
 static void
 note_use(const GjScanState *state)
@@ -474,10 +484,19 @@ note_use(const GjScanState *state)
 }
 
 static void
+forget_kept(GjScanState *state)
+{
+	if (state->kept != NULL)
+		gj_kept_end(state->kept);
+	state->kept = NULL;
+}
+
+static void
 end_join_scan(CustomScanState *node)
 {
 	ListCell   *lc;
 
+	forget_kept((GjScanState *) node);
 	gj_end_run((GjScanState *) node);
 	gj_end_sort((GjScanState *) node);
 	note_use((GjScanState *) node);
@@ -497,16 +516,39 @@ shutdown_join_scan(CustomScanState *node)
 
 	if (state->run == NULL || !gj_remote_has_workers(state->run))
 		return;
+	/* they would not become all of them */
+	forget_kept(state);
 	gj_end_run(state);
 	state->phase = GJ_SCAN_END;
 }
 
+/* The slot that rows are returned in. */
+static TupleTableSlot *
+result_slot(const GjScanState *state)
+{
+	const PlanState *ps = &state->css.ss.ps;
+
+	return ps->ps_ProjInfo ? ps->ps_ProjInfo->pi_state.resultslot : state->css.ss.ss_ScanTupleSlot;
+}
+
+/*
+ * Begins again.  Rows are kept from the second time on, so that a scan that does not begin again
+ * keeps none: a nested loop whose outer side has more rows than was expected reads them often.
+ */
 static void
 rescan_join_scan(CustomScanState *node)
 {
 	GjScanState *state = (GjScanState *) node;
+	bool		is_same = node->ss.ps.chgParam == NULL;
+	bool		keeps = !state->is_stage && is_same && state->phase != GJ_SCAN_START;
 	ListCell   *lc;
 
+	if (state->kept != NULL && is_same)
+	{
+		gj_kept_rewind(state->kept);
+		return;
+	}
+	forget_kept(state);
 	gj_end_run(state);
 	gj_end_sort(state);
 	if (node->ss.ps.ps_ResultTupleSlot)
@@ -523,6 +565,8 @@ rescan_join_scan(CustomScanState *node)
 	}
 	state->phase = GJ_SCAN_START;
 	state->took_rows = false;
+	if (keeps)
+		state->kept = gj_kept_create(node->ss.ps.state, result_slot(state));
 }
 
 const CustomScanMethods gj_join_scan_methods = {

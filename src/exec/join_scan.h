@@ -23,6 +23,7 @@
 #include "client/client.h"
 #include "exec/emit.h"
 #include "exec/host_sort.h"
+#include "exec/kept_rows.h"
 #include "exec/late.h"
 #include "exec/run.h"
 #include "exec/spool.h"
@@ -83,6 +84,7 @@ typedef struct GjScanState
 	GjHostSort *host_sort;		/* of the rows that were taken in; NULL: there are none */
 	bool		is_sorted;		/* all of them were */
 	int		   *sorted_outputs; /* of each result attribute, if rows go into the result slot */
+	GjKeptRows *kept;			/* from the second time on that it begins; or NULL */
 
 	PlanState  *fallback;		/* the native plan; NULL: a stage has none */
 	GjFailure	failure;		/* why the last run fell back; GJ_OK if it did not */
