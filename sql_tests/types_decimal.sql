@@ -71,6 +71,12 @@ DELETE FROM decimal_parts WHERE n = 'NaN';
 VACUUM decimal_parts;
 SELECT gj_device('SELECT sum(x.n) FROM decimal_parts x JOIN decimal_keys y ON x.k = y.id');
 
+-- the scale of a sum is that of the values of coalesce, which differ
+CREATE TABLE decimal_sums AS SELECT i % 9 AS g, (i / 100.0)::numeric(7,2) AS a, (CASE WHEN i % 3 = 0 THEN i / 50.0 END)::numeric(9,4) AS b FROM generate_series(1, 20000) i;
+ANALYZE decimal_sums;
+SELECT gj_device(format('SELECT g, %s FROM decimal_sums GROUP BY g', c)) FROM unnest('{"sum(a - coalesce(b, 0))", "sum(coalesce(b, 0))", "avg(coalesce(b, a, 0))",
+	"sum(coalesce(b, 0)) FILTER (WHERE b IS NULL)", "sum(coalesce(b, 0.5) * 1.25)", "sum(a) + sum(coalesce(NULL, b, 7))", "sum(CASE WHEN a > 9 THEN coalesce(b, 0) ELSE a END)"}'::text[]) c;
+DROP TABLE decimal_sums;
 DROP TABLE decimals, decimal_keys, decimal_parts;
 DROP FUNCTION decimals_returned, decimal_value, decimal_fallback;
 DROP DOMAIN decimal_price;

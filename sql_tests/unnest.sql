@@ -31,6 +31,8 @@ SELECT unnested('SELECT o.ok FROM o JOIN p ON o.ck = p.pk WHERE price > (SELECT 
 SELECT unnested('SELECT ok FROM o WHERE price > (SELECT max(q) FROM li WHERE li.ok = o.big)');
 SELECT unnested('SELECT ok FROM o WHERE price > (SELECT max(q) FROM li WHERE li.st = o.st)');
 SELECT unnested('SELECT ok FROM o WHERE price > (SELECT max(q) FROM li WHERE o.ck = li.pk OR false)');
+SELECT unnested('SELECT ok FROM o WHERE (SELECT count(*) FROM li WHERE (o.ok = li.ok AND li.pk < 9) OR (li.n > 500 AND o.ok = li.ok)) > 1');
+SELECT unnested('SELECT ok FROM o WHERE (SELECT count(*) FROM li WHERE (li.ok = o.ok AND li.pk < 9) OR (li.n > 500 AND li.pk = o.ck)) > 1');
 SELECT unnested('SELECT ok FROM o WHERE price < 50 OR price > (SELECT max(q) FROM li WHERE li.ok = o.ok)');
 SELECT unnested('SELECT st, count(*), sum(price) FROM o WHERE price > (SELECT min(q) FROM li WHERE li.ok = o.ok) GROUP BY st');
 SELECT unnested('SELECT ok FROM o LEFT JOIN p ON p.pk = o.ck WHERE price > (SELECT max(q) FROM li WHERE li.pk = p.pk)');
@@ -188,6 +190,17 @@ SELECT count(*), sum(price) FROM o WHERE price > (SELECT sum(q) FROM li WHERE li
 RESET ROLE;
 SELECT count(*), sum(price) FROM o WHERE price > (SELECT sum(q) FROM li WHERE li.ok = o.ok AND pk < 10);
 
+-- joins that PostgreSQL takes to end soon, and that would read all of another join for each row: not where the query as it is written hashes that
+CREATE TABLE t1 AS SELECT v.* FROM generate_series(1, 64), unnest('{1a,1a,1a,1a,1b,1c,1d,1d,1d,1e,1e,1e}'::text[], '{10,10,10,21,19,19,22,12,19,25,19,19}'::int8[]) v (a, d);
+CREATE TABLE t2 AS SELECT v.* FROM generate_series(1, 64), unnest('{1b,1b,1b,1b,1b,1b,1c,1c,1e,1f,1f,2a,2e}'::text[], '{NULL,10,10,NULL,8,8,12,12,8,19,19,6,8}'::int2[],
+	'{319,19,19,19,119,19,219,19,19,19,519,14,419}'::int8[]) v (a, b, d);
+CREATE TABLE t3 AS SELECT v.* FROM generate_series(1, 64), unnest('{6,6,8,8,8,8,10,10,17,17,NULL,NULL}'::int2[]) v (b);
+ANALYZE t1, t2, t3;
+RESET gpujoin.force;
+SELECT jsonb_path_exists(gj_explain('SELECT count(*) FROM t1 WHERE a NOT IN (SELECT t2.a FROM t2 JOIN t1 ON t1.a = t2.a) AND d NOT IN (SELECT t2.d FROM t2 JOIN t3 ON t2.b = t3.b)'),
+	'strict $.**?(@."Node Type" == "Nested Loop" && @."Join Type" == "Anti")');
+DROP TABLE t1, t2, t3;
+SET gpujoin.force = on;
 DROP VIEW dear;
 DROP TABLE o, li, p, none;
 DROP ROLE gj_unnest;

@@ -202,6 +202,20 @@ display_scale(GjBuilder *builder, Expr *node)
 		sides[0] = from->defresult ? display_scale(builder, from->defresult) : int4_const(0);
 		return sides[0] ? gj_make_case(whens, sides[0]) : NULL;
 	}
+	if (IsA(node, CoalesceExpr))
+	{
+		/* the scale of the first argument that is not NULL, or of the last one */
+		foreach(lc, ((CoalesceExpr *) node)->args)
+		{
+			Expr	   *scale = display_scale(builder, lfirst(lc));
+
+			if (scale == NULL)
+				return NULL;
+			if (lnext(((CoalesceExpr *) node)->args, lc) == NULL)
+				return gj_make_case(whens, scale);
+			whens = lappend(whens, gj_make_when(gj_make_null_test(lfirst(lc), IS_NOT_NULL), scale));
+		}
+	}
 	if (!IsA(node, OpExpr) || list_length(op->args) != 2)
 		return NULL;
 	for (int i = 0; i < 2; i++)

@@ -212,7 +212,8 @@ gj_cost_plan_source(const Path *path)
 double
 gj_cost_stage(const GjStage *stage)
 {
-	return stage->cost + SECONDS(stage->info->groups * STAGE_ROW_SECONDS);
+	return stage->cost / gj_readers(stage->root->parse) +
+		SECONDS(stage->info->groups * STAGE_ROW_SECONDS);
 }
 
 /*

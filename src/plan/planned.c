@@ -5,41 +5,55 @@
 #include "postgres.h"
 
 #include "nodes/extensible.h"
+#include "optimizer/optimizer.h"
 
 #include "exec/join_scan.h"
 #include "exec/set_scan.h"
+#include "plan/join_path.h"
 #include "plan/planned.h"
 
 typedef bool (*Test) (const Plan *plan);
 
-static bool any_plan(const List *plans, Test test);
-
-/* True if the test is true for a node of a plan.  What GpuJoins have as children does not count. */
-static bool
-some_node(const Plan *plan, Test test)
+/* The plans directly below a node of PostgreSQL's. */
+static List *
+plans_below(const Plan *plan)
 {
-	if (plan == NULL)
-		return false;
-	if (test(plan))
-		return true;
+	List	   *below = NIL;
+
 	if (IsA(plan, SubqueryScan))
-		return some_node(((const SubqueryScan *) plan)->subplan, test);
+		return list_make1(((const SubqueryScan *) plan)->subplan);
 	if (IsA(plan, Append))
-		return any_plan(((const Append *) plan)->appendplans, test);
+		return ((const Append *) plan)->appendplans;
 	if (IsA(plan, MergeAppend))
-		return any_plan(((const MergeAppend *) plan)->mergeplans, test);
-	return some_node(plan->lefttree, test) || some_node(plan->righttree, test);
+		return ((const MergeAppend *) plan)->mergeplans;
+	if (plan->lefttree != NULL)
+		below = lappend(below, plan->lefttree);
+	if (plan->righttree != NULL)
+		below = lappend(below, plan->righttree);
+	return below;
 }
 
+/*
+ * True if the test is true for a node of some plans; NULL is a subplan that PostgreSQL does without.
+ * What GpuJoins have as children does not count.
+ */
 static bool
 any_plan(const List *plans, Test test)
 {
 	ListCell   *lc;
 
 	foreach(lc, plans)
-		if (some_node(lfirst(lc), test))
+		if (lfirst(lc) != NULL &&
+			(test(lfirst(lc)) || any_plan(plans_below(lfirst(lc)), test)))
 			return true;
 	return false;
+}
+
+static bool
+some_node(const PlannedStmt *statement, Test test)
+{
+	return test(statement->planTree) || any_plan(plans_below(statement->planTree), test) ||
+		any_plan(statement->subplans, test);
 }
 
 static bool
@@ -68,18 +82,73 @@ is_index_scan(const Plan *plan)
 bool
 gj_has_index_scan(const PlannedStmt *statement)
 {
-	return some_node(statement->planTree, is_index_scan) ||
-		any_plan(statement->subplans, is_index_scan);
+	return some_node(statement, is_index_scan);
 }
 
 bool
 gj_has_gpujoin(const PlannedStmt *statement)
 {
-	return some_node(statement->planTree, is_gpujoin) || any_plan(statement->subplans, is_gpujoin);
+	return some_node(statement, is_gpujoin);
+}
+
+static bool
+is_aggregation(const Plan *plan)
+{
+	return IsA(plan, Agg) || IsA(plan, Group);
+}
+
+bool
+gj_aggregates_itself(const PlannedStmt *statement)
+{
+	return some_node(statement, is_aggregation);
 }
 
 bool
 gj_by_other_planner(const PlannedStmt *statement)
 {
-	return some_node(statement->planTree, is_foreign) || any_plan(statement->subplans, is_foreign);
+	return some_node(statement, is_foreign);
+}
+
+/* What it takes to read a semi or anti join's inner side to its end for each outer row; or 0. */
+static double
+cost_reread(const Plan *plan)
+{
+	const Plan *inner = plan->righttree;
+	double		cost;
+
+	if (!IsA(plan, NestLoop) || ((const NestLoop *) plan)->nestParams != NIL ||
+		(((const Join *) plan)->jointype != JOIN_SEMI && ((const Join *) plan)->jointype != JOIN_ANTI))
+		return 0;
+	cost = IsA(inner, Material) ? inner->plan_rows * cpu_operator_cost : inner->total_cost;
+	return plan->lefttree->plan_rows * cost;
+}
+
+static double
+cost_rereads(const List *plans)
+{
+	double		cost = 0;
+	ListCell   *lc;
+
+	foreach(lc, plans)
+	{
+		const Plan *plan = lfirst(lc);
+		const CustomScan *scan = (const CustomScan *) plan;
+
+		if (plan == NULL)
+			continue;
+		cost += cost_reread(plan);
+		if (!is_gpujoin(plan))
+			cost += cost_rereads(plans_below(plan));
+		else if (list_nth_int(list_nth(scan->custom_private, GJ_PRIVATE_FLAGS), GJ_FLAG_STAGE))
+			cost += cost_rereads(scan->custom_plans);
+		else
+			cost += cost_rereads(list_copy_tail(scan->custom_plans, 1));
+	}
+	return cost;
+}
+
+double
+gj_cost_rereads(const PlannedStmt *statement)
+{
+	return cost_rereads(list_make1(statement->planTree)) + cost_rereads(statement->subplans);
 }

@@ -575,7 +575,7 @@ gj_choose_stage(PlannerInfo *root, GjBuilder *builder, int s, const Path *path)
 	source->filter_clauses = get_actual_clauses(rel->baserestrictinfo);
 	source->rows_loaded = stage->info->groups;
 	gj_builder_mark(builder, &mark);
-	if (gj_is_read_again(stage->root->parse))
+	if (gj_readers(stage->root->parse) > 1)
 		add_all_columns(builder, s);
 	if (!can_filter(builder, s) || !has_columns(builder, s))
 	{

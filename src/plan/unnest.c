@@ -27,6 +27,8 @@
  *	a CTE that is read more than once, or that is MATERIALIZED and has groups, becomes a subquery of
  *		each reader.  Where these do not differ, one result serves all (exec/equal_stages.c).
  *
+ * Groups that no device makes are a rewriting of their own: finer_groups.c.
+ *
  * Both are planned, and the costs decide.  Only a GpuJoin is worth other joins than the query has: so
  * in the rewritten one it has to be cheaper than the query as it is written, and not than
  * PostgreSQL's plan for the rewritten one.  Groups that nobody asks for are computed, too, so nothing
@@ -52,6 +54,7 @@
 
 #include "compat.h"
 #include "guc.h"
+#include "plan/finer_groups.h"
 #include "plan/join_path.h"
 #include "plan/make_expr.h"
 #include "plan/planned.h"
@@ -162,13 +165,19 @@ rewrite_not_in(const GjAround *here, Node *clause)
 
 /* ---- queries */
 
-/* The identifier that copies of a CTE get: PostgreSQL looks only at that of a whole statement. */
-#define READ_AGAIN			0x474a5245
+/*
+ * The identifier that copies of a CTE get, above the number of its readers: PostgreSQL looks only at
+ * that of a whole statement.
+ */
+#define READ_AGAIN			((uint64) 0x474a5245 << 32)
+#define READERS				0xFFFFFFFF
 
-bool
-gj_is_read_again(const Query *query)
+uint32
+gj_readers(const Query *query)
 {
-	return query->queryId == READ_AGAIN;
+	uint64		id = (uint64) query->queryId;
+
+	return (id & ~(uint64) READERS) == READ_AGAIN ? (uint32) (id & READERS) : 1;
 }
 
 /* True if readers could have the CTE as a stage, but PostgreSQL will not inline it. */
@@ -187,11 +196,11 @@ is_worth_inlining(const CommonTableExpr *cte)
  * what is sorted or grouped by, and so has a number.  Then they are the same, and one of them runs.
  */
 static void
-keep_outputs(Query *sub)
+keep_outputs(Query *sub, int nreaders)
 {
 	ListCell   *lc;
 
-	sub->queryId = READ_AGAIN;
+	sub->queryId = READ_AGAIN | (uint32) nreaders;
 	foreach(lc, sub->targetList)
 	{
 		TargetEntry *tle = lfirst_node(TargetEntry, lc);
@@ -220,19 +229,15 @@ inline_ctes(Query *query, const GjAround *here)
 			!gj_is_repeatable(query, sub) || gj_conditions_can_fail(here))
 			continue;
 		if (cte->cterefcount > 1)
-			keep_outputs(sub);
+			keep_outputs(sub, cte->cterefcount);
 		cte->ctematerialized = CTEMaterializeNever;
 		changed = true;
 	}
 	return changed;
 }
 
-/*
- * Puts what is grouped by back where it is read, as before PostgreSQL 18: there are its subqueries.
- * What stands for groups among the relations becomes one that nobody reads.
- */
-static void
-flatten_groups(Query *query)
+void
+gj_flatten_groups(Query *query)
 {
 #if PG_VERSION_NUM >= 180000
 	ListCell   *lc;
@@ -264,7 +269,7 @@ rewrite_here(Query *query, const GjAround *here)
 	if (query->commandType != CMD_SELECT || query->rowMarks != NIL || query->jointree->fromlist == NIL)
 		return false;
 	if (query->hasSubLinks)
-		flatten_groups(query);
+		gj_flatten_groups(query);
 	gj_join_laterals(&cxt);
 	foreach(lc, query->hasSubLinks ? make_ands_implicit((Expr *) query->jointree->quals) : NIL)
 	{
@@ -336,15 +341,15 @@ is_candidate(const Query *query)
 	return false;
 }
 
-/* True for statements whose plan may be that of another query. */
+/* True for statements whose plan may be that of another query, if there is something to rewrite. */
 static bool
 may_rewrite(const Query *query, int cursor_options)
 {
 	const char *reason;
 
 	return gj_unnest && query->commandType != CMD_UTILITY && query->utilityStmt == NULL &&
-		(cursor_options & CURSOR_OPT_FAST_PLAN) == 0 && is_candidate(query) &&
-		gj_may_offload(&reason) && gj_extension_present();
+		(cursor_options & CURSOR_OPT_FAST_PLAN) == 0 && gj_may_offload(&reason) &&
+		gj_extension_present();
 }
 
 /* Queries in a rewritten one: CTEs that read each other several times multiply. */
@@ -382,7 +387,10 @@ plan_against(double written_cost, bool charging_visits, GjPlanQuery plan, Query 
 	return statement;
 }
 
-/* The plan of the rewritten query, if it has a GpuJoin and costs less than that; or else NULL. */
+/*
+ * The plan of the rewritten query, if it has a GpuJoin and costs less than that; or else NULL.  Nor may
+ * it have joins that can take longer: the query as it is written hashes such a subquery, perhaps.
+ */
 static PlannedStmt *
 plan_rewritten(double written_cost, GjPlanQuery plan, const Query *rewritten,
 			   const char *query_string, int cursor_options, ParamListInfo params)
@@ -392,13 +400,15 @@ plan_rewritten(double written_cost, GjPlanQuery plan, const Query *rewritten,
 	(void) gj_swap_parts(NIL);
 	statement = plan_against(written_cost, false, plan, copyObject((Query *) rewritten),
 							 query_string, cursor_options, params);
-	return (gj_force || statement->planTree->total_cost < written_cost) &&
+	return (gj_force || (statement->planTree->total_cost < written_cost &&
+						 gj_cost_rereads(statement) < written_cost)) &&
 		gj_has_gpujoin(statement) ? statement : NULL;
 }
 
-PlannedStmt *
-gj_plan_unnested(Query *query, const char *query_string, int cursor_options, ParamListInfo params,
-				 GjPlanQuery plan)
+/* The plan of the query, with its subqueries as joins if that is cheaper. */
+static PlannedStmt *
+plan_unnested(Query *query, const char *query_string, int cursor_options,
+			  ParamListInfo params, GjPlanQuery plan)
 {
 	Query	   *rewritten;
 	Query	   *again;
@@ -410,7 +420,7 @@ gj_plan_unnested(Query *query, const char *query_string, int cursor_options, Par
 	bool		is_known;
 	List	   *reasons;
 
-	if (!may_rewrite(query, cursor_options))
+	if (!is_candidate(query) || !may_rewrite(query, cursor_options))
 		return plan_against(0, false, plan, query, query_string, cursor_options, params);
 	rewritten = copyObject(query);
 	if (!rewrite_query(rewritten, NULL) || gj_has_more_queries(rewritten, MOST_QUERIES))
@@ -443,4 +453,32 @@ gj_plan_unnested(Query *query, const char *query_string, int cursor_options, Par
 		return unnested;
 	(void) gj_swap_parts(reasons);
 	return written;
+}
+
+PlannedStmt *
+gj_plan_unnested(Query *query, const char *query_string, int cursor_options, ParamListInfo params,
+				 GjPlanQuery plan)
+{
+	Query	   *finer = NULL;
+	PlannedStmt *unnested;
+	PlannedStmt *grouped;
+	uint64		njoins = gj_joins_searched;
+	List	   *reasons;
+
+	if (gj_may_have_finer_groups(query) && may_rewrite(query, cursor_options))
+		finer = copyObject(query);
+	unnested = plan_unnested(query, query_string, cursor_options, params, plan);
+	njoins = gj_joins_searched - njoins;
+	if (finer == NULL || !gj_aggregates_itself(unnested) || gj_by_other_planner(unnested) ||
+		(!gj_force && unnested->planTree->total_cost <
+		 gj_cost_least() + PLANNING_WORTH * gj_cost_planning(njoins)) ||
+		!gj_make_finer_groups(finer))
+		return unnested;
+	reasons = gj_swap_parts(NIL);
+	grouped = plan_rewritten(unnested->planTree->total_cost, plan, finer, query_string,
+							 cursor_options, params);
+	if (grouped != NULL)
+		return grouped;
+	(void) gj_swap_parts(reasons);
+	return unnested;
 }

@@ -23,13 +23,16 @@ extern double gj_written_cost;
 extern bool gj_charging_visits;
 
 /*
- * Plans a query, and the same one with its correlated subqueries as joins.  The plan of the latter
- * is returned if it has a GpuJoin and costs less.
+ * Plans a query, the same one with its correlated subqueries as joins, and the same one with finer
+ * groups (finer_groups.h).  The plan of one of the latter is returned if it has a GpuJoin and costs less.
  */
 extern PlannedStmt *gj_plan_unnested(Query *query, const char *query_string, int cursor_options,
 									 ParamListInfo params, GjPlanQuery plan);
 
-/* True for a subquery that was a CTE with several readers: each of them has a copy. */
-extern bool gj_is_read_again(const Query *query);
+/*
+ * The readers of a subquery that was a CTE: each of them has a copy, and the stages of these are the
+ * same, most likely, so that one of them runs.  1: it was none, or has one reader.
+ */
+extern uint32 gj_readers(const Query *query);
 
 #endif							/* GJ_UNNEST_H */

@@ -13,6 +13,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/prep.h"
 #include "parser/parse_clause.h"
 #include "parser/parse_oper.h"
 #include "parser/parse_relation.h"
@@ -224,9 +225,8 @@ add_target(Query *query, Expr *expr, const char *name)
 	return tle;
 }
 
-/* Makes the subquery group by an expression, a column of it. */
-static TargetEntry *
-add_group(Query *query, Expr *expr)
+TargetEntry *
+gj_add_group(Query *query, Expr *expr)
 {
 	TargetEntry *tle = add_target(query, expr, "key");
 	SortGroupClause *group = makeNode(SortGroupClause);
@@ -245,7 +245,7 @@ gj_add_keys(Query *sub, const List *ties)
 	ListCell   *lc;
 
 	foreach(lc, ties)
-		keys = lappend(keys, add_group(sub, ((GjTie *) lfirst(lc))->inner));
+		keys = lappend(keys, gj_add_group(sub, ((GjTie *) lfirst(lc))->inner));
 	return keys;
 }
 
@@ -278,7 +278,8 @@ static bool
 split_conditions(Query *sub, List **ties, List **others)
 {
 	FromExpr   *from = sub->jointree;
-	List	   *quals = make_ands_implicit((Expr *) from->quals);
+	/* what all sides of an OR have in common may be a tie */
+	List	   *quals = make_ands_implicit(canonicalize_qual((Expr *) from->quals, false));
 	Node	   *all = from->quals;
 	bool		reads;
 	ListCell   *lc;

@@ -63,6 +63,12 @@ extern void gj_show_columns(Query *sub);
 /* Adds a column that is not NULL. */
 extern TargetEntry *gj_add_found(Query *sub);
 
+/*
+ * Puts what is grouped by back where it is read, as before PostgreSQL 18: there are its subqueries.
+ * What stands for groups among the relations becomes one that nobody reads.
+ */
+extern void gj_flatten_groups(Query *query);
+
 /* Adds a subquery to the query's range table; its number. */
 extern Index gj_add_subquery(Query *query, Query *subquery);
 
@@ -78,6 +84,9 @@ extern Node *gj_value_of_group(const GjUnnest *cxt, Index rti, Index join, const
 
 /* True if what is joined must stay a left join: expressions over its columns can fail. */
 extern bool gj_needs_left_join(const GjUnnest *cxt);
+
+/* Makes a subquery group by an expression, too; a column of it. */
+extern TargetEntry *gj_add_group(Query *query, Expr *expr);
 
 /* Makes a subquery group by the inner sides of ties; the columns that these are. */
 extern List *gj_add_keys(Query *sub, const List *ties);
