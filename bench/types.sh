@@ -5,8 +5,8 @@
 #   bench/types.sh [keys|groups|load...]      keys and groups where nothing is named
 #
 # keys: 20 M rows joined with 4 M by one key of each type, sum of a column of both sides; groups of the 20 M joined with
-# the 4 M.  groups: 10 M rows by a text with 50, 5 000 and 1 M values, the first 10 groups; LIKE over 10 M URLs, 2 M of
-# them distinct; 4 M groups by an integer with a sum of numeric.  load: all columns of each table in the database, by
+# the 4 M.  groups: 10 M rows by a text with 50, 5 000 and 1 M values, the first 10 groups; finer groups of 5 000; LIKE
+# over 10 M URLs, 2 M of them distinct; 4 M groups by an integer with a sum of numeric.  load: all columns of each table in the database, by
 # gpujoin_prewarm into an empty device.
 # GJ_SCALE=0.01 makes the tables smaller, GJ_REPEAT=5 is how often each is timed (PostgreSQL: once), GJ_DUCKDB names
 # libduckdb.so for DuckDB on its own tables.  Fails if an answer is not PostgreSQL's.
@@ -51,6 +51,9 @@ queries() {
 				echo "groups by $column|SELECT $column, count(*), sum(v) FROM types_text GROUP BY $column ORDER BY 3 DESC, 2, 1 LIMIT 10"
 				echo "groups by $column, 1 % of the rows|SELECT $column, count(*), sum(v) FROM types_text WHERE share = 7 GROUP BY $column ORDER BY 3 DESC, 2, 1 LIMIT 10"
 			done
+			echo "groups by upper(g5000)|SELECT upper(g5000), count(*), sum(v), avg(v) FROM types_text GROUP BY 1 ORDER BY 3 DESC, 2, 1 LIMIT 10"
+			echo "min and max of texts|SELECT g50, min(g5000), max(g5000), count(*) FROM types_text GROUP BY 1 ORDER BY 1"
+			echo "DISTINCT of two|SELECT count(DISTINCT g50), count(DISTINCT g5000) FROM types_text"
 			echo "LIKE '%ple77%'|SELECT count(*) FROM types_text WHERE url LIKE '%ple77%'"
 			echo "groups by int4, sum of numeric|SELECT k, sum(n) FROM types_fact GROUP BY k ORDER BY 2 DESC, 1 LIMIT 10" ;;
 	esac

@@ -1,10 +1,11 @@
 -- Groups that PostgreSQL makes of finer groups of the device: keys that are expressions of texts, constants and the like, min and max of texts,
 -- DISTINCT of several expressions.
 SET gpujoin.force = on;
-CREATE TABLE finer (k int, s text, u varchar(12), c char(5), n name, g int2, d date, tz timestamptz, v int, big int8, num numeric(9,2), f float8, b bool, free numeric);
+CREATE TYPE finer_enum AS ENUM ('one', 'two', 'three');
+CREATE TABLE finer (k int, s text, u varchar(12), c char(5), n name, g int2, d date, tz timestamptz, v int, big int8, num numeric(9,2), f float8, b bool, free numeric, e finer_enum);
 INSERT INTO finer SELECT i, nullif('S' || i % 13, 'S7'), CASE WHEN i % 11 > 0 THEN chr(97 + i % 26) || i % 5 END, 'c' || i % 3, 'n' || i % 4, nullif(i % 7, 3),
 	date '2024-01-01' + i % 90, timestamptz '2024-03-30 20:00+00' + i % 50 * interval '1 hour', nullif(i % 100, 13) - 50, i * 1000003::int8, i % 1000 / 8.0, i % 9 / 4.0, i % 3 > 0,
-	CASE WHEN i % 2 = 0 THEN 1.0 ELSE 1.00 END FROM generate_series(1, 20000) i;
+	CASE WHEN i % 2 = 0 THEN 1.0 ELSE 1.00 END, (enum_range(NULL::finer_enum))[i % 4] FROM generate_series(1, 20000) i;
 CREATE TABLE finer_dim AS SELECT i AS k, 'Dim ' || i % 9 AS t FROM generate_series(0, 99) i;
 ANALYZE finer, finer_dim;
 -- the same rows, by whom; rows of a key that is not exact in its digits are PostgreSQL's
@@ -14,7 +15,7 @@ SELECT a || ': ' || finer('lower(s), ' || a) FROM unnest('{count(*), count(v), s
 	"string_agg(DISTINCT s, '','')", sum(f), avg(f), stddev(v), "string_agg(u, '','' ORDER BY k)", "count(*) FILTER (WHERE b)", "sum(v) FILTER (WHERE v > 5), avg(num) FILTER (WHERE b AND v > 0)",
 	"min(u) FILTER (WHERE b)", "avg(v) + 1, sum(num) / count(*)", "count(*) * 2 > 10, min(u) || max(s)", "sum(v + 1), avg(v * 2), count(nullif(v, 3))", "max(lower(u)), count(DISTINCT left(u, 1))"}'::text[]) a;
 SELECT k || ': ' || finer(k || ', count(*), avg(v), min(u)') FROM unnest('{upper(s), "s || ''-'' || g", "coalesce(s, ''none'')", "CASE WHEN b THEN s ELSE u END", "to_char(d, ''YYYY-MM'')", "date_trunc(''day'', tz)",
-	"split_part(u, ''a'', 2)", "substring(s from 2)", "c || ''|''", "n::text", "d::text", "g::text", "num::text", "free::text", "f::text", "s", "g % 2", "(s, g)::text", "md5(k::text)"}'::text[]) k;
+	"split_part(u, ''a'', 2)", "substring(s from 2)", "c || ''|''", "n::text", "d::text", "g::text", "num::text", "free::text", "f::text", "s", "g % 2", "(s, g)::text", "md5(k::text)", "e::text", "length(u)", "tz AT TIME ZONE ''UTC''", "s IS NULL", "f::text || num"}'::text[]) k;
 SELECT finer('''all'' AS t, upper(s), count(*)', 'FROM finer GROUP BY 1, 2');
 SELECT finer('''all'' AS t, count(*)', 'FROM finer GROUP BY 1');
 SELECT finer('min(s), max(u), count(*), avg(v)', 'FROM finer');
@@ -22,6 +23,9 @@ SELECT finer('min(s), max(u), count(*), count(v), sum(v), avg(v), bool_or(b)', '
 SELECT finer('g, min(s)', 'FROM finer WHERE k < 0 GROUP BY g');
 SELECT finer('num, min(s), num::text', 'FROM finer GROUP BY num');
 SELECT finer('free, min(s), free::text', 'FROM finer GROUP BY free');
+SELECT finer('free, free::text', 'FROM finer GROUP BY 1, 2');
+SELECT finer('f, count(DISTINCT f::text), min(s), min(free::text) FILTER (WHERE f::text > ''1'')', 'FROM finer GROUP BY f');
+SELECT finer('min(num), max(num), upper(s)', 'FROM finer GROUP BY 3');
 SELECT finer('g, min(s)', 'FROM finer GROUP BY g HAVING max(u) > ''x'' AND count(*) > 10');
 SELECT finer('g', 'FROM finer GROUP BY g, upper(u) HAVING min(s) < upper(u)');
 SELECT finer('g, min(s), rank() OVER (ORDER BY min(s), sum(v)), sum(count(*)) OVER ()', 'FROM finer GROUP BY g');
@@ -69,4 +73,13 @@ SELECT finer('lower(s), min(u)');
 -- the planner's choice goes by costs: few values, and as many as rows
 RESET gpujoin.force;
 SELECT gj_how('SELECT min(s), max(md5(k::text)) FROM finer', false);
-DROP VIEW finer_view; DROP FUNCTION finer; DROP TABLE finer, finer_dim; DROP ROLE gj_finer;
+DROP VIEW finer_view; DROP FUNCTION finer; DROP TABLE finer, finer_dim; DROP TYPE finer_enum; DROP ROLE gj_finer;
+-- equal values that differ, where something looks at what they are
+SET gpujoin.force = on;
+CREATE TABLE finer_equal AS SELECT (ARRAY[0, -0.0::float8, 1])[1 + i % 3] AS f, (ARRAY['a', 'a  ', 'b'])[1 + i % 3]::bpchar AS b, 't' || i % 5 AS t FROM generate_series(1, 20000) i;
+ANALYZE finer_equal;
+SELECT gj_same(q) FROM unnest('{"SELECT f = 0, f::text, count(*) FROM finer_equal GROUP BY f, f::text", "SELECT octet_length(b), upper(t), count(*) FROM finer_equal GROUP BY b, 1, 2",
+	"SELECT f = 0, max(f::text) > ''-'', min(t) FROM finer_equal GROUP BY f", "SELECT f = 0, count(DISTINCT f::text), count(DISTINCT t) FROM finer_equal GROUP BY f",
+	"SELECT f = 0, min(t) FILTER (WHERE f::text = ''0''), count(*) FILTER (WHERE f::text = ''0'') FROM finer_equal GROUP BY f",
+	"SELECT f = 0, count(*) FILTER (WHERE f::text = ''0''), min(t) FROM finer_equal GROUP BY f"}'::text[]) q;
+DROP TABLE finer_equal;

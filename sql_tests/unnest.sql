@@ -197,8 +197,13 @@ CREATE TABLE t2 AS SELECT v.* FROM generate_series(1, 64), unnest('{1b,1b,1b,1b,
 CREATE TABLE t3 AS SELECT v.* FROM generate_series(1, 64), unnest('{6,6,8,8,8,8,10,10,17,17,NULL,NULL}'::int2[]) v (b);
 ANALYZE t1, t2, t3;
 RESET gpujoin.force;
-SELECT jsonb_path_exists(gj_explain('SELECT count(*) FROM t1 WHERE a NOT IN (SELECT t2.a FROM t2 JOIN t1 ON t1.a = t2.a) AND d NOT IN (SELECT t2.d FROM t2 JOIN t3 ON t2.b = t3.b)'),
-	'strict $.**?(@."Node Type" == "Nested Loop" && @."Join Type" == "Anti")');
+-- of the plan without fallbacks, which are the last child plan of a GpuJoin
+WITH RECURSIVE node(n) AS (
+	SELECT gj_explain('SELECT count(*) FROM t1 WHERE a NOT IN (SELECT t2.a FROM t2 JOIN t1 ON t1.a = t2.a) AND d NOT IN (SELECT t2.d FROM t2 JOIN t3 ON t2.b = t3.b)')->0->'Plan'
+	UNION ALL
+	SELECT child FROM node, LATERAL (SELECT child, i = max(i) OVER () AS is_last FROM jsonb_array_elements(n->'Plans') WITH ORDINALITY c(child, i)) c
+	WHERE n->>'Custom Plan Provider' IS DISTINCT FROM 'GpuJoin' OR NOT is_last)
+SELECT count(*) FROM node WHERE n->>'Node Type' = 'Nested Loop' AND n->>'Join Type' = 'Anti';
 DROP TABLE t1, t2, t3;
 SET gpujoin.force = on;
 DROP VIEW dear;

@@ -738,7 +738,8 @@ offer_aggregate(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_re
 	if (native == NULL || native->param_info != NULL || !bms_is_empty(input_rel->lateral_relids))
 		return gj_refuse("LATERAL is not supported");
 	if (gj_contains_gpujoin(native))
-		return gj_refuse("what they are made of is offloaded by itself");
+		return is_aggregation(root->parse) &&
+			gj_refuse("what they are made of is offloaded by itself");
 	if (!gj_worth_looking(native))
 		return false;
 	info = take_built(root, input_rel);

@@ -40,6 +40,7 @@ typedef struct FinerGroups
 {
 	Query	   *query;
 	Query	   *finer;
+	bool		of_values;		/* in what looks at each value of a column */
 	bool		fails;			/* something cannot be computed of finer groups */
 } FinerGroups;
 
@@ -107,14 +108,21 @@ group_expr(const Query *query, const SortGroupClause *group)
 	return key;
 }
 
-/* True if a device groups by this key only where PostgreSQL has computed it. */
+/* True if a device groups by this key only where PostgreSQL has computed it, most likely. */
 static bool
 is_obstacle(const Query *query, const SortGroupClause *group)
 {
 	Node	   *key = group_expr(query, group);
+	List	   *vars;
+	ListCell   *lc;
 
-	return !IsA(key, Var) && (is_text(exprType(key)) || exprType(key) == TIMESTAMPTZOID ||
-							  !contain_var_clause(key));
+	if (IsA(key, Var))
+		return false;
+	vars = pull_var_clause(key, PVC_RECURSE_AGGREGATES);
+	foreach(lc, vars)
+		if (is_text(exprType(lfirst(lc))) || exprType(lfirst(lc)) == TIMESTAMPTZOID)
+			return true;
+	return vars == NIL || is_text(exprType(key)) || exprType(key) == TIMESTAMPTZOID;
 }
 
 static bool
@@ -179,19 +187,30 @@ is_identical(const Var *var)
 		case NAMEOID:
 			return get_collation_isdeterministic(var->varcollid);
 		default:
-			return false;
+			return get_typtype(var->vartype) == TYPTYPE_ENUM;
 	}
 }
 
+/*
+ * True for a column that is grouped by as it is: PostgreSQL takes any of its equal values, too, but
+ * not where it groups by an expression of it as well.
+ */
 static bool
 is_key(const Query *query, const Var *var)
 {
+	bool		found = false;
 	ListCell   *lc;
 
 	foreach(lc, query->groupClause)
-		if (equal(group_expr(query, lfirst(lc)), var))
-			return true;
-	return false;
+	{
+		Node	   *key = group_expr(query, lfirst(lc));
+
+		if (equal(key, var))
+			found = true;
+		else if (list_member(pull_var_clause(key, PVC_RECURSE_AGGREGATES), var))
+			return false;
+	}
+	return found;
 }
 
 /* A column of the finer groups for an expression: a key, or an aggregate. */
@@ -314,12 +333,14 @@ aggregate_of_finer(FinerGroups *cxt, const Aggref *aggref)
 		case F_MIN_INT2:
 		case F_MIN_INT4:
 		case F_MIN_INT8:
+		case F_MIN_NUMERIC:
 		case F_MIN_DATE:
 		case F_MIN_TIMESTAMP:
 		case F_MIN_TIMESTAMPTZ:
 		case F_MAX_INT2:
 		case F_MAX_INT4:
 		case F_MAX_INT8:
+		case F_MAX_NUMERIC:
 		case F_MAX_DATE:
 		case F_MAX_TIMESTAMP:
 		case F_MAX_TIMESTAMPTZ:
@@ -341,7 +362,14 @@ read_finer(Node *node, void *context)
 
 	if (node == NULL || cxt->fails)
 		return node;
-	if (IsA(node, Aggref) && !is_of_values((Aggref *) node))
+	if (IsA(node, Aggref) && is_of_values((Aggref *) node))
+	{
+		cxt->of_values = true;
+		node = expression_tree_mutator(node, read_finer, context);
+		cxt->of_values = false;
+		return node;
+	}
+	if (IsA(node, Aggref))
 	{
 		Expr	   *expr = aggregate_of_finer(cxt, (Aggref *) node);
 
@@ -352,7 +380,8 @@ read_finer(Node *node, void *context)
 	{
 		const Var  *var = (Var *) node;
 
-		cxt->fails |= var->varattno <= 0 || (!is_identical(var) && !is_key(cxt->query, var));
+		cxt->fails |= var->varattno <= 0 ||
+			(!is_identical(var) && (cxt->of_values || !is_key(cxt->query, var)));
 		return cxt->fails ? node : (Node *) finer_column(cxt, (Expr *) var);
 	}
 	return expression_tree_mutator(node, read_finer, context);

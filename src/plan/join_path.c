@@ -287,6 +287,29 @@ gj_can_filter(GjBuilder *builder, RelOptInfo *rel, bool *may_fail)
 					  &can_fail);
 }
 
+/* Refuses to read a relation's rows from pages of tables. */
+static bool
+refuse_pages(const RelOptInfo *rel, bool fixed, bool pseudoconstant)
+{
+	if (fixed)
+		return gj_refuse("a semi join whose side is made unique first");
+	if (pseudoconstant)
+		return gj_refuse("a condition without columns decides if it is read");
+	switch (rel->rtekind)
+	{
+		case RTE_RELATION:
+			return gj_refuse("it is no table of access method heap");
+		case RTE_SUBQUERY:
+			return gj_refuse("it is a subquery that PostgreSQL computes");
+		case RTE_CTE:
+			return gj_refuse("it is a CTE that PostgreSQL computes");
+		case RTE_JOIN:
+			return gj_refuse("it is a join that PostgreSQL computes");
+		default:
+			return gj_refuse("its rows are VALUES, or those of a function");
+	}
+}
+
 bool
 gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, Path *path,
 				 bool fixed)
@@ -312,8 +335,7 @@ gj_choose_source(PlannerInfo *root, GjBuilder *builder, int s, RelOptInfo *rel, 
 		heap = gj_can_filter(builder, rel, &may_fail);
 	}
 	else
-		gj_refuse("%s", fixed ? "a semi join whose side is made unique first" :
-				  "it is no table of access method heap, or a condition without columns holds");
+		(void) refuse_pages(rel, fixed, pseudoconstant);
 	source->why = heap ? NULL : gj_swap_obstacle(NULL);
 	plan = can_be_plan_source(root, rel, path);
 	/* a failure on the device is no error yet: PostgreSQL may never look at that row */
