@@ -48,7 +48,7 @@ SELECT finer('k, max(s)', 'FROM finer FULL JOIN finer_dim USING (k) GROUP BY k')
 SELECT finer('x.m, count(*)', 'FROM (SELECT v, min(s) AS m FROM finer GROUP BY v) x JOIN finer_dim d ON x.v = d.k GROUP BY 1');
 SELECT finer('*', 'FROM finer_dim d JOIN LATERAL (SELECT min(s) FROM finer WHERE v = d.k) x ON true WHERE d.k < 9');
 SELECT finer('*', 'FROM finer_dim d WHERE t < (SELECT max(s) FROM finer WHERE v = d.k)');
-SELECT gj_same('WITH a AS (SELECT * FROM finer WHERE g > 1), b AS (SELECT upper(s) AS u, count(*) AS n FROM a GROUP BY 1) SELECT x.u, y.n, min(x.u) OVER () FROM b x JOIN b y USING (n)');
+SELECT same FROM gj_compare('WITH a AS (SELECT * FROM finer WHERE g > 1), b AS (SELECT upper(s) AS u, count(*) AS n FROM a GROUP BY 1) SELECT x.u, y.n, min(x.u) OVER () FROM b x JOIN b y USING (n)');
 SELECT gj_same('WITH a AS MATERIALIZED (SELECT * FROM finer WHERE g > 1) SELECT lower(s), max(u) FROM a WHERE v > (SELECT avg(v) FROM a) GROUP BY 1');
 SELECT gj_same('WITH a AS (SELECT * FROM finer WHERE g > 1) SELECT * FROM (SELECT lower(s), max(u) FROM a GROUP BY 1) x, (SELECT min(u) FROM a) y');
 SELECT gj_same('SELECT lower(s), count(*) FROM finer GROUP BY 1 UNION ALL SELECT upper(s), max(k) FROM finer GROUP BY 1');
