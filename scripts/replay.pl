@@ -495,9 +495,9 @@ sub difference
 	return '' if grep({ /^run (?!1 )/ } @{ $old->{statistics} }) && grep({ /^source \d+ 0$/ } @{ $old->{statistics} }, @{ $new->{statistics} });
 	# a device that exchanges rows orders its joins by those that it was given: how many a join sees differs
 	my $no_rows = grep({ /^step / } @{ $old->{statistics} }) > 1 && grep { /^run \d+ \d+ [1-9]/ } @{ $old->{statistics} };
-	# a device that no probe chunk has come to has no sorted run
+	# a device that no probe chunk has come to has no sorted run, and returns no groups to be put together: rows were compared above
 	my $some = sub { $_[3] > 0 && $_[3] <= $_[1] * $_[2] ? "run $_[1] $_[2] $_[0] some" : "run $_[1] $_[2] $_[0] $_[3]" };
-	my ($x, $y) = map { join ', ', map { $no_rows ? s/^step \d+ \d+/step/r : $_ } map { s/^run (?!1 )(\d+) (\d+) (\d+) (\d+)/$some->($3, $1, $2, $4)/er } @{ $_->{statistics} } } $old, $new;
+	my ($x, $y) = map { join ', ', map { $no_rows ? s/^step \d+ \d+/step/r : $_ } map { s/^run (?!1 )(\d+) (\d+) (\d+) (\d+) \d+/$some->($3, $1, $2, $4)/er } @{ $_->{statistics} } } $old, $new;
 	return $x eq $y ? '' : "statistics: $x; then: $y";
 }
 
