@@ -44,7 +44,7 @@ DECLARE c SCROLL CURSOR FOR SELECT x.g, y.g FROM rescans_groups x JOIN rescans_g
 FETCH ALL FROM c;
 FETCH BACKWARD 2 FROM c;
 COMMIT;
--- without a device, and where PostgreSQL takes over
+-- with little memory
 SET gpujoin.device_memory_limit = '64MB';
 SELECT gj_same('SELECT * FROM rescans_groups x JOIN rescans_groups y ON x.g < y.g AND x.s + random() >= 0');
 RESET gpujoin.device_memory_limit;

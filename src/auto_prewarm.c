@@ -219,49 +219,34 @@ is_worth_loading(Oid relid)
 
 /* Request the tables whose pages GpuJoins of a plan read. */
 static void
-request_tables(Plan *plan)
+request_tables(const Plan *plan)
 {
+	const CustomScan *scan = (const CustomScan *) plan;
 	ListCell   *lc;
 	ListCell   *lc2;
-	List	   *children = NIL;
 
+	/* a subplan that PostgreSQL does without */
 	if (plan == NULL)
 		return;
-	switch (nodeTag(plan))
+	if (IsA(plan, CustomScan) && scan->methods == &gj_join_scan_methods)
 	{
-		case T_Append:
-			children = ((Append *) plan)->appendplans;
-			break;
-		case T_MergeAppend:
-			children = ((MergeAppend *) plan)->mergeplans;
-			break;
-		case T_SubqueryScan:
-			request_tables(((SubqueryScan *) plan)->subplan);
-			break;
-		case T_CustomScan:
-			if (((CustomScan *) plan)->methods != &gj_join_scan_methods)
+		foreach(lc, list_nth(scan->custom_private, GJ_PRIVATE_TABLES))
+		{
+			foreach(lc2, lfirst(lc))
 			{
-				children = ((CustomScan *) plan)->custom_plans;
-				break;
-			}
-			foreach(lc, list_nth(((CustomScan *) plan)->custom_private, GJ_PRIVATE_TABLES))
-			{
-				foreach(lc2, lfirst(lc))
-				{
-					Oid			relid = (Oid) list_nth_int(lfirst(lc2), GJ_TABLE_RELID);
+				Oid			relid = (Oid) list_nth_int(lfirst(lc2), GJ_TABLE_RELID);
 
-					if (is_worth_loading(relid))
-						request_table(relid, lfirst(lc2));
-				}
+				if (is_worth_loading(relid))
+					request_table(relid, lfirst(lc2));
 			}
-			return;
-		default:
-			break;
+		}
+		return;
 	}
-	foreach(lc, children)
+	if (IsA(plan, CustomScan))
+		foreach(lc, scan->custom_plans)
+			request_tables(lfirst(lc));
+	foreach(lc, gj_plans_below(plan))
 		request_tables(lfirst(lc));
-	request_tables(plan->lefttree);
-	request_tables(plan->righttree);
 }
 
 /*

@@ -13,7 +13,6 @@
 
 struct GjKeptRows
 {
-	MemoryContext cxt;
 	Tuplestorestate *store;
 	TupleTableSlot *from;		/* a row of the store */
 	TupleTableSlot *to;			/* the same, as nodes above expect it */
@@ -26,7 +25,6 @@ gj_kept_create(EState *estate, TupleTableSlot *to)
 	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
 	GjKeptRows *kept = palloc0(sizeof(GjKeptRows));
 
-	kept->cxt = estate->es_query_cxt;
 	kept->to = to;
 	kept->from = MakeSingleTupleTableSlot(to->tts_tupleDescriptor, &TTSOpsMinimalTuple);
 	kept->store = tuplestore_begin_heap(false, false, work_mem);
@@ -40,7 +38,6 @@ gj_kept_next(GjKeptRows *kept, TupleTableSlot *(*next) (void *), void *arg)
 {
 	TupleTableSlot *slot = kept->to;
 	int			n = slot->tts_tupleDescriptor->natts;
-	MemoryContext old;
 
 	if (!tuplestore_ateof(kept->store) &&
 		tuplestore_gettupleslot(kept->store, true, false, kept->from))
@@ -59,9 +56,7 @@ gj_kept_next(GjKeptRows *kept, TupleTableSlot *(*next) (void *), void *arg)
 	}
 	Assert(slot == kept->to);
 	/* the place to read at moves with a row that is added at the end */
-	old = MemoryContextSwitchTo(kept->cxt);
 	tuplestore_puttupleslot(kept->store, slot);
-	MemoryContextSwitchTo(old);
 	return slot;
 }
 

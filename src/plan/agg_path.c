@@ -222,8 +222,7 @@ display_scale(GjBuilder *builder, Expr *node)
 		if ((sides[i] = display_scale(builder, list_nth(op->args, i))) == NULL)
 			return NULL;
 	if (op->opfuncid == F_NUMERIC_MUL)
-		return (Expr *) makeFuncExpr(F_INT4PL, INT4OID, list_make2(sides[0], sides[1]), InvalidOid,
-									 InvalidOid, COERCE_EXPLICIT_CALL);
+		return gj_make_call(F_INT4PL, INT4OID, list_make2(sides[0], sides[1]));
 	if (op->opfuncid == F_NUMERIC_ADD || op->opfuncid == F_NUMERIC_SUB)
 	{
 		MinMaxExpr *greatest = makeNode(MinMaxExpr);

@@ -200,19 +200,6 @@ find_limits(GjCompileContext *cxt, Expr *x, const Average *average, int depth, L
 }
 
 static Expr *
-call(Oid funcid, Oid type, List *args)
-{
-	return (Expr *) makeFuncExpr(funcid, type, args, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
-}
-
-static Expr *
-int8_constant(int64 value)
-{
-	return (Expr *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(value), false,
-							  FLOAT8PASSBYVAL);
-}
-
-static Expr *
 numeric_constant(int64 value)
 {
 	return (Expr *) makeConst(NUMERICOID, -1, InvalidOid, -1,
@@ -223,14 +210,14 @@ numeric_constant(int64 value)
 static Expr *
 times(Expr *x, Expr *number)
 {
-	return call(F_NUMERIC_MUL, NUMERICOID, list_make2(x, number));
+	return gj_make_call(F_NUMERIC_MUL, NUMERICOID, list_make2(x, number));
 }
 
 /* count * most */
 static Expr *
 most_sum(const Average *average, int64 most)
 {
-	return times(call(F_NUMERIC_INT8, NUMERICOID, list_make1(average->count)),
+	return times(gj_make_call(F_NUMERIC_INT8, NUMERICOID, list_make1(average->count)),
 				 numeric_constant(most));
 }
 
@@ -238,35 +225,37 @@ most_sum(const Average *average, int64 most)
 static Expr *
 is_rounded(Expr *x, const Average *average, const Limits *limits)
 {
-	Expr	   *count = call(F_NUMERIC_INT8, NUMERICOID, list_make1(average->count));
-	Expr	   *digits = call(F_INT8_NUMERIC, INT8OID,
-							  list_make1(times(x, numeric_constant(gj_power_of_10(limits->x_scale)))));
-	Expr	   *rest = call(F_INT8MOD, INT8OID, list_make2(digits, int8_constant(limits->divisor)));
-	Expr	   *equal = call(F_NUMERIC_EQ, BOOLOID,
-							 list_make2(times(x, count),
-										times(average->sum, (Expr *) average->factor)));
+	Expr	   *count = gj_make_call(F_NUMERIC_INT8, NUMERICOID, list_make1(average->count));
+	Expr	   *power = numeric_constant(gj_power_of_10(limits->x_scale));
+	Expr	   *digits = gj_make_call(F_INT8_NUMERIC, INT8OID, list_make1(times(x, power)));
+	Expr	   *rest = gj_make_call(F_INT8MOD, INT8OID,
+									list_make2(digits, gj_make_int8(limits->divisor)));
+	Expr	   *equal = gj_make_call(F_NUMERIC_EQ, BOOLOID,
+									 list_make2(times(x, count),
+												times(average->sum, (Expr *) average->factor)));
+	Expr	   *differs = gj_make_call(F_INT8NE, BOOLOID, list_make2(rest, gj_make_int8(0)));
 
-	return makeBoolExpr(AND_EXPR, list_make2(equal, call(F_INT8NE, BOOLOID,
-														 list_make2(rest, int8_constant(0)))), -1);
+	return makeBoolExpr(AND_EXPR, list_make2(equal, differs), -1);
 }
 
 /* count, or a number out of range if the group cannot be compared with x */
 static Expr *
 checked_count(Expr *x, const Average *average, const Limits *limits)
 {
-	Expr	   *large = call(F_NUMERIC_GE, BOOLOID,
-							 list_make2(average->sum, most_sum(average, MOST_AVERAGE)));
-	Expr	   *small = call(F_NUMERIC_LE, BOOLOID,
-							 list_make2(average->sum, most_sum(average, -MOST_AVERAGE)));
-	Expr	   *many = call(F_INT8GE, BOOLOID, list_make2(average->count, int8_constant(limits->rows)));
+	Expr	   *large = gj_make_call(F_NUMERIC_GE, BOOLOID,
+									 list_make2(average->sum, most_sum(average, MOST_AVERAGE)));
+	Expr	   *small = gj_make_call(F_NUMERIC_LE, BOOLOID,
+									 list_make2(average->sum, most_sum(average, -MOST_AVERAGE)));
+	Expr	   *many = gj_make_call(F_INT8GE, BOOLOID,
+									list_make2(average->count, gj_make_int8(limits->rows)));
 	List	   *any = list_make3(large, small, many);
 	Expr	   *more;
 
 	if (limits->divisor != 1)
 		any = lappend(any, is_rounded(x, average, limits));
 	more = gj_make_case(list_make1(gj_make_when(makeBoolExpr(OR_EXPR, any, -1),
-												int8_constant(PG_INT64_MAX))), int8_constant(0));
-	return call(F_INT8PL, INT8OID, list_make2(average->count, more));
+												gj_make_int8(PG_INT64_MAX))), gj_make_int8(0));
+	return gj_make_call(F_INT8PL, INT8OID, list_make2(average->count, more));
 }
 
 static bool
@@ -318,7 +307,7 @@ gj_compile_average(GjCompileContext *cxt, OpExpr *op, int depth)
 		if (!find_average(cxt->builder, list_nth(op->args, i), &average) ||
 			!find_limits(cxt, x, &average, depth, &limits))
 			continue;
-		count = call(F_NUMERIC_INT8, NUMERICOID, list_make1(checked_count(x, &average, &limits)));
+		count = gj_make_call(F_NUMERIC_INT8, NUMERICOID, list_make1(checked_count(x, &average, &limits)));
 		x = times(x, count);
 		sum = average.factor == NULL ? average.sum : times(average.sum, (Expr *) average.factor);
 		if (gj_compile_call(cxt, op->opfuncid, i == 0 ? list_make2(sum, x) : list_make2(x, sum),

@@ -31,6 +31,7 @@
 
 #include "compat.h"
 #include "plan/finer_groups.h"
+#include "plan/make_expr.h"
 #include "plan/unnest_join.h"
 
 /* The number of the only subquery that the query reads afterwards. */
@@ -235,24 +236,6 @@ finer_column(FinerGroups *cxt, Expr *expr)
 	return makeVarFromTargetEntry(FINER, tle);
 }
 
-/* An aggregate of one argument. */
-static Aggref *
-make_aggregate(Oid function, Oid type, Expr *arg)
-{
-	Aggref	   *aggref = makeNode(Aggref);
-
-	aggref->aggfnoid = function;
-	aggref->aggtype = type;
-	aggref->aggcollid = get_typcollation(type);
-	aggref->inputcollid = exprCollation((Node *) arg);
-	aggref->aggargtypes = list_make1_oid(exprType((Node *) arg));
-	aggref->args = list_make1(makeTargetEntry(arg, 1, NULL, false));
-	aggref->aggkind = AGGKIND_NORMAL;
-	aggref->aggsplit = AGGSPLIT_SIMPLE;
-	aggref->aggno = aggref->aggtransno = aggref->location = -1;
-	return aggref;
-}
-
 /* The same aggregate of a column of finer groups with another function of the same rows. */
 static Var *
 finer_aggregate(FinerGroups *cxt, const Aggref *aggref, Oid function, Oid type)
@@ -261,7 +244,6 @@ finer_aggregate(FinerGroups *cxt, const Aggref *aggref, Oid function, Oid type)
 
 	other->aggfnoid = function;
 	other->aggtype = type;
-	other->aggcollid = get_typcollation(type);
 	return finer_column(cxt, (Expr *) other);
 }
 
@@ -269,15 +251,8 @@ finer_aggregate(FinerGroups *cxt, const Aggref *aggref, Oid function, Oid type)
 static Expr *
 sum_of(Var *column)
 {
-	return (Expr *) make_aggregate(column->vartype == INT8OID ? F_SUM_INT8 : F_SUM_NUMERIC,
-								   NUMERICOID, (Expr *) column);
-}
-
-static Expr *
-make_call(Oid function, Oid type, List *args)
-{
-	return (Expr *) makeFuncExpr(function, type, args, InvalidOid, InvalidOid,
-								 COERCE_EXPLICIT_CALL);
+	return (Expr *) gj_make_aggregate(column->vartype == INT8OID ? F_SUM_INT8 : F_SUM_NUMERIC,
+									  NUMERICOID, (Node *) column, InvalidOid);
 }
 
 /* How many rows all groups counted have: 0 if there are no groups. */
@@ -285,11 +260,10 @@ static Expr *
 count_of(Var *column)
 {
 	CoalesceExpr *count = makeNode(CoalesceExpr);
-	Const	   *none = makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(0), false,
-								 FLOAT8PASSBYVAL);
 
 	count->coalescetype = INT8OID;
-	count->args = list_make2(make_call(F_INT8_NUMERIC, INT8OID, list_make1(sum_of(column))), none);
+	count->args = list_make2(gj_make_call(F_INT8_NUMERIC, INT8OID, list_make1(sum_of(column))),
+							 gj_make_int8(0));
 	count->location = -1;
 	return (Expr *) count;
 }
@@ -300,7 +274,7 @@ average_of(FinerGroups *cxt, const Aggref *aggref, Oid sum, Oid type)
 {
 	Expr	   *count = sum_of(finer_aggregate(cxt, aggref, F_COUNT_ANY, INT8OID));
 
-	return make_call(F_NUMERIC_DIV, NUMERICOID,
+	return gj_make_call(F_NUMERIC_DIV, NUMERICOID,
 					 list_make2(sum_of(finer_aggregate(cxt, aggref, sum, type)), count));
 }
 
@@ -317,7 +291,7 @@ aggregate_of_finer(FinerGroups *cxt, const Aggref *aggref)
 			return count_of(finer_column(cxt, (Expr *) aggref));
 		case F_SUM_INT2:
 		case F_SUM_INT4:
-			return make_call(F_INT8_NUMERIC, INT8OID,
+			return gj_make_call(F_INT8_NUMERIC, INT8OID,
 							 list_make1(sum_of(finer_column(cxt, (Expr *) aggref))));
 		case F_SUM_INT8:
 		case F_SUM_NUMERIC:
@@ -347,8 +321,9 @@ aggregate_of_finer(FinerGroups *cxt, const Aggref *aggref)
 		case F_BOOL_AND:
 		case F_BOOL_OR:
 		case F_EVERY:
-			return (Expr *) make_aggregate(aggref->aggfnoid, aggref->aggtype,
-										   (Expr *) finer_column(cxt, (Expr *) aggref));
+			return (Expr *) gj_make_aggregate(aggref->aggfnoid, aggref->aggtype,
+											  (Node *) finer_column(cxt, (Expr *) aggref),
+											  InvalidOid);
 		default:
 			return NULL;
 	}

@@ -14,9 +14,8 @@
 
 typedef bool (*Test) (const Plan *plan);
 
-/* The plans directly below a node of PostgreSQL's. */
-static List *
-plans_below(const Plan *plan)
+List *
+gj_plans_below(const Plan *plan)
 {
 	List	   *below = NIL;
 
@@ -44,7 +43,7 @@ any_plan(const List *plans, Test test)
 
 	foreach(lc, plans)
 		if (lfirst(lc) != NULL &&
-			(test(lfirst(lc)) || any_plan(plans_below(lfirst(lc)), test)))
+			(test(lfirst(lc)) || any_plan(gj_plans_below(lfirst(lc)), test)))
 			return true;
 	return false;
 }
@@ -52,7 +51,7 @@ any_plan(const List *plans, Test test)
 static bool
 some_node(const PlannedStmt *statement, Test test)
 {
-	return test(statement->planTree) || any_plan(plans_below(statement->planTree), test) ||
+	return test(statement->planTree) || any_plan(gj_plans_below(statement->planTree), test) ||
 		any_plan(statement->subplans, test);
 }
 
@@ -138,7 +137,7 @@ cost_rereads(const List *plans)
 			continue;
 		cost += cost_reread(plan);
 		if (!is_gpujoin(plan))
-			cost += cost_rereads(plans_below(plan));
+			cost += cost_rereads(gj_plans_below(plan));
 		else if (list_nth_int(list_nth(scan->custom_private, GJ_PRIVATE_FLAGS), GJ_FLAG_STAGE))
 			cost += cost_rereads(scan->custom_plans);
 		else

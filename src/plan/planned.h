@@ -7,6 +7,9 @@
 
 #include "nodes/plannodes.h"
 
+/* The plans directly below a node of PostgreSQL's; they are the node's. */
+extern List *gj_plans_below(const Plan *plan);
+
 /* True if a GpuJoin is in a plan. */
 extern bool gj_has_gpujoin(const PlannedStmt *statement);
 

@@ -276,8 +276,7 @@ average(const ReplaceContext *cxt, int output)
 
 	count = (Expr *) makeFuncExpr(F_NUMERIC_INT8, NUMERICOID, list_make1(count), InvalidOid,
 								  InvalidOid, COERCE_IMPLICIT_CAST);
-	return (Node *) makeFuncExpr(F_NUMERIC_DIV, NUMERICOID, list_make2(sum, count), InvalidOid,
-								 InvalidOid, COERCE_EXPLICIT_CALL);
+	return (Node *) gj_make_call(F_NUMERIC_DIV, NUMERICOID, list_make2(sum, count));
 }
 
 /* The text that a key's integer stands for, or the uuid that two have halves of. */

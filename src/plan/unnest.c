@@ -361,6 +361,13 @@ may_rewrite(const Query *query, int cursor_options)
 /* Of PostgreSQL's cost, what visits of pages in memory leave at least: see native_cost.c. */
 #define LEAST_LEFT			0.1
 
+/* What a query costs that is worth planning once more, if it took the planner so many joins. */
+static double
+least_cost(uint64 njoins)
+{
+	return gj_cost_least() + PLANNING_WORTH * gj_cost_planning(njoins);
+}
+
 double		gj_written_cost;
 
 /* Plans a query, while gj_written_cost and gj_charging_visits are these. */
@@ -433,7 +440,7 @@ plan_unnested(Query *query, const char *query_string, int cursor_options,
 	if (gj_by_other_planner(written))
 		return written;
 	cost = written->planTree->total_cost;
-	least = gj_cost_least() + PLANNING_WORTH * gj_cost_planning(njoins);
+	least = least_cost(njoins);
 	if (!gj_force && cost < least)
 		return written;
 	reasons = gj_swap_parts(NIL);
@@ -470,8 +477,7 @@ gj_plan_unnested(Query *query, const char *query_string, int cursor_options, Par
 	unnested = plan_unnested(query, query_string, cursor_options, params, plan);
 	njoins = gj_joins_searched - njoins;
 	if (finer == NULL || !gj_aggregates_itself(unnested) || gj_by_other_planner(unnested) ||
-		(!gj_force && unnested->planTree->total_cost <
-		 gj_cost_least() + PLANNING_WORTH * gj_cost_planning(njoins)) ||
+		(!gj_force && unnested->planTree->total_cost < least_cost(njoins)) ||
 		!gj_make_finer_groups(finer))
 		return unnested;
 	reasons = gj_swap_parts(NIL);

@@ -130,28 +130,6 @@ find_extreme(Oid opno, Oid type, bool all)
 	return agrees ? aggregate : InvalidOid;
 }
 
-static Aggref *
-make_aggregate(Oid function, Oid result, Node *arg, Oid collation)
-{
-	Aggref	   *aggref = makeNode(Aggref);
-
-	aggref->aggfnoid = function;
-	aggref->aggtype = result;
-	aggref->aggcollid = type_is_collatable(result) ? collation : InvalidOid;
-	aggref->inputcollid = collation;
-	aggref->aggstar = arg == NULL;
-	if (arg != NULL)
-	{
-		aggref->aggargtypes = list_make1_oid(exprType(arg));
-		aggref->args = list_make1(makeTargetEntry((Expr *) copyObject(arg), 1, NULL, false));
-	}
-	aggref->aggkind = AGGKIND_NORMAL;
-	aggref->aggsplit = AGGSPLIT_SIMPLE;
-	aggref->aggno = aggref->aggtransno = -1;
-	aggref->location = -1;
-	return aggref;
-}
-
 /* (SELECT expr FROM the subquery), an aggregate of rows */
 static Expr *
 select_aggregate(const Query *sub, Expr *expr)
@@ -174,8 +152,8 @@ select_extreme(const Query *sub, const Aggref *extreme, Node *y, bool null_matte
 	if (null_matters)
 	{
 		no_null = make_opclause(lookup_type_cache(INT8OID, TYPECACHE_EQ_OPR)->eq_opr, BOOLOID, false,
-								(Expr *) make_aggregate(F_COUNT_, INT8OID, NULL, InvalidOid),
-								(Expr *) make_aggregate(F_COUNT_ANY, INT8OID, y, InvalidOid),
+								(Expr *) gj_make_aggregate(F_COUNT_, INT8OID, NULL, InvalidOid),
+								(Expr *) gj_make_aggregate(F_COUNT_ANY, INT8OID, y, InvalidOid),
 								InvalidOid, InvalidOid);
 		set_opfuncid((OpExpr *) no_null);
 		((Aggref *) lsecond(((OpExpr *) no_null)->args))->aggargtypes = list_make1_oid(ANYOID);
@@ -210,7 +188,7 @@ compare_with_extreme(const GjUnnest *cxt, const SubLink *sublink, Oid opno, bool
 	function = checkExprHasSubLink(y) ? InvalidOid : find_extreme(opno, exprType(y), all);
 	if (!OidIsValid(function))
 		return NULL;
-	extreme = make_aggregate(function, exprType(y), y, test->inputcollid);
+	extreme = gj_make_aggregate(function, exprType(y), y, test->inputcollid);
 	if (gj_can_fail((Node *) extreme, cxt->here))
 		return NULL;
 	result = copyObject(test);

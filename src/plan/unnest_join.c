@@ -152,8 +152,7 @@ without_rows(Node *node, void *context)
 		Aggref	   *aggref = (Aggref *) node;
 
 		if (aggref->aggfnoid == F_COUNT_ || aggref->aggfnoid == F_COUNT_ANY)
-			return (Node *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(0),
-									  false, FLOAT8PASSBYVAL);
+			return (Node *) gj_make_int8(0);
 		return (Node *) makeNullConst(aggref->aggtype, -1, aggref->aggcollid);
 	}
 	return expression_tree_mutator(node, without_rows, context);

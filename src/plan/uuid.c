@@ -14,6 +14,7 @@
 #include "utils/fmgroids.h"
 
 #include "plan/join_path.h"
+#include "plan/make_expr.h"
 #include "plan/uuid.h"
 #include "rows/text.h"
 
@@ -21,13 +22,10 @@
 static Expr *
 bytes_of_half(Expr *half)
 {
-	Const	   *sign = makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(PG_INT64_MIN),
-								 false, FLOAT8PASSBYVAL);
+	Expr	   *sign = gj_make_int8(PG_INT64_MIN);
 
-	half = (Expr *) makeFuncExpr(F_INT8XOR, INT8OID, list_make2(half, sign), InvalidOid, InvalidOid,
-								 COERCE_EXPLICIT_CALL);
-	return (Expr *) makeFuncExpr(F_INT8SEND, BYTEAOID, list_make1(half), InvalidOid, InvalidOid,
-								 COERCE_EXPLICIT_CALL);
+	half = gj_make_call(F_INT8XOR, INT8OID, list_make2(half, sign));
+	return gj_make_call(F_INT8SEND, BYTEAOID, list_make1(half));
 }
 
 Expr *
@@ -36,9 +34,8 @@ gj_make_uuid(Expr *first, Expr *second)
 	Const	   *hex = makeConst(TEXTOID, -1, DEFAULT_COLLATION_OID, -1, CStringGetTextDatum("hex"),
 								false, false);
 	CoerceViaIO *uuid = makeNode(CoerceViaIO);
-	Expr	   *bytes = (Expr *) makeFuncExpr(F_BYTEACAT, BYTEAOID,
-											  list_make2(bytes_of_half(first), bytes_of_half(second)),
-											  InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+	Expr	   *bytes = gj_make_call(F_BYTEACAT, BYTEAOID,
+									 list_make2(bytes_of_half(first), bytes_of_half(second)));
 
 	uuid->arg = (Expr *) makeFuncExpr(F_ENCODE, TEXTOID, list_make2(bytes, hex),
 									  DEFAULT_COLLATION_OID, DEFAULT_COLLATION_OID,
