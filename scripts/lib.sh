@@ -115,7 +115,8 @@ make_user() { [ "$(id -u)" != 0 ] || id "$user" >/dev/null 2>&1 || useradd --cre
 # server_copy NAME FLAG...: server_with of a gpujoind that is built with make's FLAGs, from $work/NAME/source.
 server_copy() {
 	local name=$1 source=$work/$1/source; shift
-	daemon=$(basename "$(ls -t "$libdir"/gpujoind-* | head -1)")
+	daemon=$(cd "$libdir" && ls -t gpujoind-* 2>/dev/null | head -1)
+	[ -n "$daemon" ] || { echo "gpujoin is not installed: make && make install"; return 1; }
 	rm -rf "$work/$name"; mkdir -p "$source/cuda"
 	cp -r Makefile src "$source"
 	make -C "$source" -j"$jobs" PG_CONFIG="$pg_config" WITH_CUDA=no "$@" "build/$daemon" >"$work/copy.log" 2>&1 || { tail "$work/copy.log"; return 1; }

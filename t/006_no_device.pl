@@ -7,7 +7,7 @@ use GpuJoin;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-plan skip_all => 'this machine has a GPU' if have_gpu();
+plan skip_all => 'this machine has a GPU' if sees_gpu();
 
 my $node = new_node('late');
 is($node->safe_psql('postgres', "LOAD 'gpujoin'; SHOW gpujoin.device"), 'auto', 'auto by default');

@@ -9,8 +9,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 # Tables so small that PostgreSQL's plan costs less than loading them, and more than using what is
-# resident: to a GPU they are small if rows cost PostgreSQL less.
-my $costs = device() eq 'cuda' ? "cpu_tuple_cost = 0.0035\ncpu_operator_cost = 0.0009\n" : '';
+# resident: to a GPU they are small if rows cost PostgreSQL less, to the cpu device if it has few threads.
+my $costs = device() eq 'cuda' ? "cpu_tuple_cost = 0.0035\ncpu_operator_cost = 0.0009\n" : "gpujoin.cpu_threads = 2\n";
 my $node = new_node('auto', preload => 1, conf => $costs);
 ok(on_device($node), 'there is a device');
 $node->safe_psql('postgres', q{

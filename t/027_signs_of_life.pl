@@ -48,7 +48,7 @@ $node->stop;
 
 SKIP:
 {
-	skip 'this machine has a GPU', 6 if have_gpu();
+	skip 'this machine has a GPU', 6 if sees_gpu();
 	my $late = new_node('late');
 	is($late->safe_psql('postgres', "LOAD 'gpujoin'; SELECT * FROM gpujoin_processes"), "launcher||not running|||\ngpujoind||not running|||", 'nothing runs where nothing is wanted');
 	is($late->safe_psql('postgres', "LOAD 'gpujoin'; SELECT device, ordinal, name, status, reason, sessions FROM gpujoin_devices"), 'cuda|||unusable|this machine has no NVIDIA GPU|', 'gpujoin_devices says why');

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(new_node device devices_conf restart_with_devices have_gpu how on_device installed_daemon wrapped_programs own_extensions start_psql finish daemon_pids launcher_pid restarted wait_until idle_ms
+our @EXPORT = qw(new_node device devices_conf restart_with_devices have_gpu sees_gpu how on_device installed_daemon wrapped_programs own_extensions start_psql finish daemon_pids launcher_pid restarted wait_until idle_ms
   plan_of native_answer received refusal right_sessions right_when_failing cancelled $sums $sums_answer $rows $rows_answer);
 
 # Two queries over tables that new_node() makes, and their answers.
@@ -41,6 +41,9 @@ sub have_gpu
 	chomp $bindir;
 	return `"$bindir/gpujoind" --list-devices 2>/dev/null` =~ /^cuda/m;
 }
+
+# Whether this machine has a GPU, perhaps one that gpujoind was not built for: sessions look for the same files.
+sub sees_gpu { return have_gpu() || grep { -e } qw(/dev/nvidiactl /dev/nvidia0 /dev/dxg); }
 
 # The path of the gpujoind that was installed last.
 sub installed_daemon
