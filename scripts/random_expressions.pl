@@ -141,7 +141,7 @@ sub value
 		my $in = join(', ', map { literal($of) } 0 .. rand 4);
 		my $op = pick('=', '=', '<>', '<', '<=', '>', '>=');
 		# mostly plain comparisons of columns: they leave rows for everything else to show
-		return value($of, chance(60) ? 0 : 1, @a) . " $op " . value($of, chance(60) ? 0 : 1, @a) if chance(40);
+		return '(' . value($of, chance(60) ? 0 : 1, @a) . " $op " . value($of, chance(60) ? 0 : 1, @a) . ')' if chance(40);
 		return '(' . pick($v->($of) . " $op " . $v->($of), $v->($of) . " $op " . literal($of), $v->($of) . pick(' IS NULL', ' IS NOT NULL'), $v->($of) . pick(' IN (', ' NOT IN (') . "$in)",
 			$v->('bool') . pick(' AND ', ' OR ') . $v->('bool'), 'NOT ' . $v->('bool'), $v->('bool') . ' IS ' . pick('TRUE', 'NOT TRUE', 'FALSE', 'NOT FALSE', 'UNKNOWN', 'NOT UNKNOWN'),
 			$v->($of) . pick(' IS DISTINCT FROM ', ' IS NOT DISTINCT FROM ') . $v->($of), $v->($text) . pick(' LIKE ', ' NOT LIKE ') . $like, 'starts_with(' . $v->('text') . ', ' . literal('text') . ')',
