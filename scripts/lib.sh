@@ -105,18 +105,25 @@ build_and_install() {
 	make -j"$jobs" PG_CONFIG="$pg_config" with_llvm=no "$@" >"$log" 2>&1 || { tail -30 "$log"; return 1; }
 	rm -f "$log"
 	as_root make -s PG_CONFIG="$pg_config" with_llvm=no CUDA_ARCH="$CUDA_ARCH" WITH_CUDA="$WITH_CUDA" CUDA_FAST_COMPILE="${CUDA_FAST_COMPILE:-}" install >/dev/null || return 1
-	daemon=$(basename "$(ls -t build/gpujoind-* | head -1)")
-	device=${GJ_DEVICE:-$("$libdir/$daemon" --list-devices 2>/dev/null | grep -q '^cuda' && echo cuda || echo cpu)}
+	find_daemon && find_device
 }
 
 # Makes the unprivileged user, if this is root.
 make_user() { [ "$(id -u)" != 0 ] || id "$user" >/dev/null 2>&1 || useradd --create-home "$user"; }
 
+# Sets daemon, the name of the gpujoind that was installed last.
+find_daemon() {
+	daemon=$(cd "$libdir" && ls -t gpujoind-* 2>/dev/null | head -1)
+	[ -n "$daemon" ] || { echo "gpujoin is not installed: make && make install"; return 1; }
+}
+
+# Sets device, if GJ_DEVICE does not: what gpujoind finds.
+find_device() { device=${GJ_DEVICE:-$("$libdir/$daemon" --list-devices 2>/dev/null | grep -q '^cuda' && echo cuda || echo cpu)}; }
+
 # server_copy NAME FLAG...: server_with of a gpujoind that is built with make's FLAGs, from $work/NAME/source.
 server_copy() {
 	local name=$1 source=$work/$1/source; shift
-	daemon=$(cd "$libdir" && ls -t gpujoind-* 2>/dev/null | head -1)
-	[ -n "$daemon" ] || { echo "gpujoin is not installed: make && make install"; return 1; }
+	find_daemon || return 1
 	rm -rf "$work/$name"; mkdir -p "$source/cuda"
 	cp -r Makefile src "$source"
 	make -C "$source" -j"$jobs" PG_CONFIG="$pg_config" WITH_CUDA=no "$@" "build/$daemon" >"$work/copy.log" 2>&1 || { tail "$work/copy.log"; return 1; }

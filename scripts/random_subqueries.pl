@@ -390,7 +390,7 @@ sub filtered_by_subqueries
 		my $on = equality(\@all, $other->{columns});
 		if ($on) { $text .= "\n  " . pick('JOIN', 'JOIN', 'LEFT JOIN', 'RIGHT JOIN') . " $other->{text} ON $on"; push @all, @{ $other->{columns} }; }
 	}
-	my $outer = 0;
+	my $joined = 0;
 	foreach (1 .. pick(0, 0, 0, 1, 1, 2))
 	{
 		my $lateral = lateral(\@all, 300) or next;
@@ -401,14 +401,14 @@ sub filtered_by_subqueries
 		my $other = small_table(30);
 		my $on = equality(\@all, $other->{columns}) or next;
 		$text = chance(30) ? "$other->{text}\n  LEFT JOIN ($text) ON $on" : "$text\n  " . pick('JOIN', 'LEFT JOIN', 'RIGHT JOIN', 'FULL JOIN') . " $other->{text} ON $on";
-		$outer = 1;
+		$joined = 1;
 		push @all, @{ $other->{columns} };
 	}
-	$text =~ s/\n  CROSS JOIN (LATERAL .*)/, $1/ if !$outer && chance(50) && $text !~ /JOIN LATERAL.*\n/s;
+	$text =~ s/\n  CROSS JOIN (LATERAL .*)/, $1/ if !$joined && chance(50) && $text !~ /JOIN LATERAL.*\n/s;
 	my @where = map {
 		my $n = rand 100;
 		$n < 30 ? correlated_aggregate(\@all, 1) : $n < 45 ? not_in(\@all) : $n < 60 ? grouped_condition(\@all) : $n < 75 ? quantified(\@all, 300) : boolean_value(\@all, 300)
-	} 1 .. ($outer ? pick(0, 0, 1) : pick(0, 1, 1, 1, 2));
+	} 1 .. ($joined ? pick(0, 0, 1) : pick(0, 1, 1, 1, 2));
 	push @where, column_condition(@all) if chance(30);
 	return select_of($text, \@where, $rows, @all);
 }

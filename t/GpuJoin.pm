@@ -42,8 +42,9 @@ sub have_gpu
 	return `"$bindir/gpujoind" --list-devices 2>/dev/null` =~ /^cuda/m;
 }
 
-# Whether this machine has a GPU, perhaps one that gpujoind was not built for: sessions look for the same files.
-sub sees_gpu { return have_gpu() || grep { -e } qw(/dev/nvidiactl /dev/nvidia0 /dev/dxg); }
+# Whether sessions take this machine for one with a GPU, perhaps one that gpujoind was not built for: the files that
+# src/client/device_info.c looks for.
+sub sees_gpu { return grep { -e } qw(/dev/nvidiactl /dev/nvidia0 /dev/dxg); }
 
 # The path of the gpujoind that was installed last.
 sub installed_daemon
