@@ -511,7 +511,7 @@ define_superuser_settings(void)
 
 	DefineCustomIntVariable("gpujoin.cache_size",
 							"Sets the memory of each device that table columns may stay in between queries.",
-							"Zero keeps nothing; -1 means 80 % of a GPU's memory, or 256 MB of the cpu device.",
+							"Zero keeps nothing; -1 means 72 % of a GPU's free memory, or 256 MB of the cpu device.",
 							&gj_cache_size,
 							-1, -1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MB,
