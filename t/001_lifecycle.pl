@@ -104,7 +104,7 @@ is(scalar daemon_pids($node), 0, 'not preloaded: no gpujoind yet');
 is($node->safe_psql('postgres', $sums), $sums_answer, 'a session without the library');
 is(scalar daemon_pids($node), 0, 'still none');
 is($node->safe_psql('postgres', "$session $sums"), $sums_answer, 'the first session that needs it: right answer');
-is(how($node, $sums), 'GpuJoin', 'on the device');
+ok(wait_until(15, sub { how($node, $sums) eq 'GpuJoin' }), 'soon on the device');
 is(scalar daemon_pids($node), 1, 'one gpujoind');
 ($pid) = daemon_pids($node);
 kill 'KILL', $pid;
@@ -115,6 +115,7 @@ kill 'KILL', daemon_pids($node);
 my @runs = map { start_psql($node, "$sums;") } 1 .. 8;
 is(join(' ', map { (finish($_))[0] } @runs), join(' ', ($sums_answer) x 8), 'eight sessions at once: right answers');
 ok(wait_until(5, sub { daemon_pids($node) == 1 }), 'one gpujoind');
+ok(wait_until(15, sub { how($node, $sums) eq 'GpuJoin' }), 'soon on the device');
 
 # every session of a database, without a restart
 unlike($node->safe_psql('postgres', "SHOW session_preload_libraries"), qr/gpujoin/, 'not in session_preload_libraries');

@@ -52,6 +52,7 @@ like(slurp_file($node->logfile), qr/gpujoind.*(crash|signal|terminated|abort|end
 cmp_ok($node->safe_psql('postgres', "SELECT sum(count) FROM gpujoin_stat WHERE outcome ~ 'refused'"), '>=', 1, 'refusals are counted');
 # forgotten when the server restarts
 $node->restart;
+wait_for_devices($node, '> 0');
 is($node->safe_psql('postgres', "$session $query"), $answer, 'after a restart the query runs');
 is(how($node, $query), 'GpuJoin', 'on the device');
 

@@ -111,7 +111,7 @@ SKIP:
 	skip 'prlimit is needed', 6 if system('command -v prlimit >/dev/null') != 0;
 	$node->safe_psql('postgres', 'CREATE TABLE big AS SELECT i AS id, i % 10 AS v FROM generate_series(1, 300000) i; VACUUM ANALYZE big');
 	my $query = 'SELECT count(*), sum(a.id + b.v) FROM big a JOIN big b ON a.id = b.id';
-	my $spills = "SET gpujoin.device_memory_limit = '16MB'; SET gpujoin.spill_memory = 0;";
+	my $spills = "SET gpujoin.devices_per_query = 1; SET gpujoin.device_memory_limit = '16MB'; SET gpujoin.spill_memory = 0;";
 	is(how($node, $query, $spills), 'GpuJoin', 'a query with temporary files');
 	($pid) = daemon_pids($node);
 	system("prlimit --pid $pid --fsize=100000:");

@@ -21,7 +21,7 @@ sub configure
 	usleep(500_000);
 }
 
-sub in_use { return $node->safe_psql('postgres', 'SELECT max(sessions) FROM gpujoin_devices'); }
+sub in_use { return $node->safe_psql('postgres', 'SELECT sum(sessions) FROM gpujoin_devices'); }
 
 # Statements in sessions, each with what it should print.
 my %waiting = (

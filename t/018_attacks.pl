@@ -29,14 +29,15 @@ my @answers = map { $node->safe_psql('postgres', "SET gpujoin.enabled = off; $_"
 # what a session may complain of: rows had been returned, or somebody has ended one of its workers
 my $allowed = qr/gpujoin lost its device after rows had been returned|due to administrator command/;
 
-# A session that checks answers until a file is there; what it found goes to another one.
+# A session that checks answers until a file is there, and some more where they are slow; what it found
+# goes to another one.
 sub check
 {
 	my ($number, $stop, $found) = @_;
 	my ($checks, $errors, $bad) = (0, 0, '');
 	my $session = GpuJoin::Session->new($node, "SET gpujoin.set_device_min_elements = 0; SET gpujoin.loader_workers = " . $number % 3);
 	srand $number;
-	until (-e $stop)
+	until (-e $stop && ($checks - $errors > 5 || time - (stat $stop)[9] > 60))
 	{
 		my $i = int rand @queries;
 		my $answer = eval { $session->query($queries[$i]) };

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(new_node device devices_conf restart_with_devices have_gpu sees_gpu how on_device installed_daemon wrapped_programs own_extensions start_psql finish daemon_pids launcher_pid restarted wait_until idle_ms
+our @EXPORT = qw(new_node device devices_conf wait_for_devices restart_with_devices have_gpu sees_gpu how on_device installed_daemon wrapped_programs own_extensions start_psql finish daemon_pids launcher_pid restarted wait_until idle_ms
   plan_of native_answer received refusal right_sessions right_when_failing cancelled $sums $sums_answer $rows $rows_answer);
 
 # Two queries over tables that new_node() makes, and their answers.
@@ -23,15 +23,22 @@ sub device { return $ENV{GJ_DEVICE} || 'cpu'; }
 # Lines of postgresql.conf by which a server has so many devices, that the cpu, or the first GPU, pretends to be.
 sub devices_conf { return "gpujoin.devices = '0'\ngpujoin.cpu_devices = $_[0]\ngpujoin.gpu_devices = $_[0]\n"; }
 
-# Restarts a server with so many devices, and more lines of configuration.  All are open then: a query that
-# comes while several GPUs are being opened can be planned without them.
+# Waits until this number of devices is ready, as '> 0': a query that comes while GPUs are being opened can be
+# planned without them.
+sub wait_for_devices
+{
+	my ($node, $number) = @_;
+	my $ready = "SELECT count(*) $number FROM gpujoin_devices WHERE device = '" . device() . "' AND status = 'ready'";
+	return wait_until(15, sub { $node->safe_psql('postgres', $ready) eq 't' });
+}
+
+# Restarts a server with so many devices, and more lines of configuration; they are ready then.
 sub restart_with_devices
 {
 	my ($node, $n, $conf) = @_;
 	$node->append_conf('postgresql.conf', devices_conf($n) . ($conf || ''));
 	$node->restart;
-	my $ready = "SELECT count(*) FROM gpujoin_devices WHERE device = '" . device() . "' AND status = 'ready'";
-	wait_until(15, sub { $node->safe_psql('postgres', $ready) == $n }) or die "$n devices are not ready";
+	wait_for_devices($node, "= $n") or die "$n devices are not ready";
 	return;
 }
 
@@ -131,6 +138,7 @@ sub new_node
 			RETURN -1;
 		END $$;
 	});
+	wait_for_devices($node, '> 0') if $options{preload};
 	return $node;
 }
 
