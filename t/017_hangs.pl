@@ -9,7 +9,7 @@ use Test::More;
 use Time::HiRes qw(time usleep);
 
 my $session = GpuJoin::session();
-my $node = new_node('hangs', preload => 1);
+my $node = new_node('hangs', preload => 1, conf => "gpujoin.devices_per_query = 1\n");
 
 # Sets a setting of the server's.
 sub configure
@@ -21,6 +21,7 @@ sub configure
 	usleep(500_000);
 }
 
+# Queries on devices: each is on one, small ones on any.
 sub in_use { return $node->safe_psql('postgres', 'SELECT sum(sessions) FROM gpujoin_devices'); }
 
 # Statements in sessions, each with what it should print.
