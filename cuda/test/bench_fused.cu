@@ -361,6 +361,7 @@ make_groups(Queue &q, uint32_t n)
 	std::vector<int64_t> value(n);
 	GjGroups groups = {};
 	GjGroupRows tuples;
+	uint64_t nbytes;
 
 	groups.rows.nkeys = 1;
 	groups.rows.how[0] = GJ_GROUP_INTEGER;
@@ -369,7 +370,8 @@ make_groups(Queue &q, uint32_t n)
 	tuples = groups.rows;
 	tuples.nrows = n;
 	tuples.value[0] = q.upload(value);
-	add_groups(q, tuples, groups, 2);
+	tuples.null = q.upload(std::vector<uint32_t>(n));
+	must(q, add_groups(q, tuples, 4 * (uint64_t) n, 2, groups, &nbytes), "groups");
 	return groups;
 }
 

@@ -79,6 +79,7 @@ text_groups(Queue &q, const std::vector<GjColumn> &columns, uint32_t nkeys, uint
 {
 	GjGroups groups = {};
 	GjGroupRows tuples;
+	uint64_t nbytes;
 
 	groups.rows.nkeys = nkeys;
 	groups.heap = (uint8_t *) q.alloc((size_t) some * nkeys * 8);
@@ -102,7 +103,9 @@ text_groups(Queue &q, const std::vector<GjColumn> &columns, uint32_t nkeys, uint
 		tuples.heap[k] = c.heap;
 		groups.rows.heap[k] = groups.heap;
 	}
-	add_groups(q, tuples, groups, GJ_FUSED_AGGREGATES);
+	tuples.null = q.upload(std::vector<uint32_t>(some));
+	must(q, add_groups(q, tuples, 4 * (uint64_t) some, GJ_FUSED_AGGREGATES, groups, &nbytes),
+		 "groups");
 	return groups;
 }
 

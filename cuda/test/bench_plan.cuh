@@ -52,38 +52,4 @@ add_aggregates(GjFusedPlan &plan, const GjFusedExpr &argument)
 	plan.exprs[plan.nexprs++] = argument;
 }
 
-/* Makes groups, whose keys and their kinds are told, of tuples with hashes that are not made yet.
- */
-static inline void
-add_groups(Queue &q, GjGroupRows &tuples, GjGroups &groups, uint32_t naggregates)
-{
-	const uint32_t n = tuples.nrows;
-	uint32_t *slot_of = (uint32_t *) q.alloc((size_t) n * 4);
-	uint32_t *positions = (uint32_t *) q.alloc((size_t) n * 4);
-	uint64_t *heap_at = (uint64_t *) q.alloc((size_t) n * 8 + 8);
-	uint64_t nbytes;
-	uint32_t added = 0;
-
-	tuples.null = q.upload(std::vector<uint32_t>(n));
-	tuples.hash = q.upload(std::vector<uint64_t>(n));
-	groups.rows.null = (uint32_t *) q.alloc((size_t) n * 4);
-	groups.rows.hash = (uint64_t *) q.alloc((size_t) n * 8);
-	for (uint32_t k = 0; k < tuples.nkeys; k++)
-		groups.rows.value[k] = (int64_t *) q.alloc((size_t) n * 8);
-	for (uint32_t a = 0; a < naggregates; a++)
-		groups.state[a] = (GjAggState *) q.alloc((size_t) n * sizeof(GjAggState));
-	groups.nslots = 4 * (uint64_t) n;
-	groups.slots = (uint64_t *) q.alloc(groups.nslots * 8);
-	must(q, q.ops->groups->group_hash(q.queue, &tuples), "group_hash");
-	must(q, q.ops->groups->group_rehash(q.queue, &groups), "group_rehash");
-	must(q,
-		 q.ops->groups->group_find(q.queue, &tuples, &groups, slot_of, positions, heap_at, &added,
-								   &nbytes),
-		 "group_find");
-	must(q,
-		 q.ops->groups->group_add(q.queue, &tuples, &groups, slot_of, positions, heap_at, added, 0),
-		 "group_add");
-	groups.rows.nrows = added;
-}
-
 #endif

@@ -16,14 +16,9 @@ make_groups(Queue &q, const std::vector<Column> &columns, const std::vector<uint
 {
 	const uint32_t n = (uint32_t) rows.size();
 	std::vector<uint32_t> null(n);
-	std::vector<uint64_t> hash(n);
 	std::vector<int64_t> value[2] = {std::vector<int64_t>(n), std::vector<int64_t>(n)};
-	uint32_t *slot_of = (uint32_t *) q.alloc((size_t) n * 4 + 4);
-	uint32_t *positions = (uint32_t *) q.alloc((size_t) n * 4 + 4);
-	uint64_t *heap_at = (uint64_t *) q.alloc((size_t) n * 8 + 8);
 	GjGroups groups = {};
 	GjGroupRows tuples;
-	uint32_t added = 0;
 	uint64_t nbytes;
 
 	groups.rows.nkeys = 2;
@@ -38,26 +33,11 @@ make_groups(Queue &q, const std::vector<Column> &columns, const std::vector<uint
 	tuples = groups.rows;
 	tuples.nrows = n;
 	tuples.null = q.upload(null);
-	tuples.hash = q.upload(hash);
 	tuples.value[0] = q.upload(value[0]);
 	tuples.value[1] = q.upload(value[1]);
-	groups.rows.null = (uint32_t *) q.alloc((size_t) n * 4 + 4);
-	groups.rows.hash = (uint64_t *) q.alloc((size_t) n * 8 + 8);
-	for (uint32_t k = 0; k < 2; k++)
-		groups.rows.value[k] = (int64_t *) q.alloc((size_t) n * 8 + 8);
-	for (uint32_t a = 0; a < 8; a++)
-		groups.state[a] = (GjAggState *) q.alloc((size_t) n * sizeof(GjAggState) + 8);
-	groups.nslots = 2 * (uint64_t) n + 64;
-	groups.slots = (uint64_t *) q.alloc(groups.nslots * 8);
-	check(q.ops->groups->group_hash(q.queue, &tuples) == GJ_OK &&
-			  q.ops->groups->group_rehash(q.queue, &groups) == GJ_OK &&
-			  q.ops->groups->group_find(q.queue, &tuples, &groups, slot_of, positions, heap_at,
-										&added, &nbytes) == GJ_OK &&
-			  added == n &&
-			  q.ops->groups->group_add(q.queue, &tuples, &groups, slot_of, positions, NULL, n, 0) ==
-				  GJ_OK,
+	check(add_groups(q, tuples, 2 * (uint64_t) n + 64, 8, groups, &nbytes) == GJ_OK &&
+			  groups.rows.nrows == n,
 		  "groups", q.ops->queues->queue_error(q.queue));
-	groups.rows.nrows = n;
 	return groups;
 }
 

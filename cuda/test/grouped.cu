@@ -394,11 +394,7 @@ GroupedTest::make_groups(Queue &q)
 	std::vector<uint32_t> null(m);
 	GjGroups groups = {};
 	GjGroupRows tuples;
-	uint32_t *slot_of = (uint32_t *) q.alloc((size_t) m * 4 + 4);
-	uint32_t *positions = (uint32_t *) q.alloc((size_t) m * 4 + 4);
-	uint64_t *heap_at = (uint64_t *) q.alloc((size_t) m * 8 + 8);
 	uint64_t nbytes = 0;
-	uint32_t added = 0;
 
 	groups.rows.nkeys = (uint32_t) keys.size();
 	memcpy(groups.rows.how, plan.group_how, keys.size());
@@ -420,28 +416,15 @@ GroupedTest::make_groups(Queue &q)
 		}
 		tuples.value[k] = q.upload(value);
 		tuples.heap[k] = keys[k] == TEXT ? q.upload(c.heap) : NULL;
-		groups.rows.value[k] = (int64_t *) q.alloc((size_t) m * 8 + 8);
 		groups.rows.heap[k] = keys[k] == TEXT ? groups.heap : NULL;
 		if (keys[k] == TEXT)
 			groups.heap_end = (uint64_t *) q.alloc((size_t) m * 8 + 8);
 	}
 	tuples.null = q.upload(null);
-	tuples.hash = q.upload(std::vector<uint64_t>(m));
-	groups.rows.null = (uint32_t *) q.alloc((size_t) m * 4 + 4);
-	groups.rows.hash = (uint64_t *) q.alloc((size_t) m * 8 + 8);
-	for (uint32_t a = 0; a < GJ_FUSED_AGGREGATES; a++)
-		groups.state[a] = (GjAggState *) q.alloc((size_t) m * sizeof(GjAggState) + 8);
-	groups.nslots = 2 * (uint64_t) m + 64;
-	groups.slots = (uint64_t *) q.alloc(groups.nslots * 8);
-	check(q.ops->groups->group_hash(q.queue, &tuples) == GJ_OK &&
-			  q.ops->groups->group_rehash(q.queue, &groups) == GJ_OK &&
-			  q.ops->groups->group_find(q.queue, &tuples, &groups, slot_of, positions, heap_at,
-										&added, &nbytes) == GJ_OK &&
-			  added == m && nbytes <= heap_size &&
-			  q.ops->groups->group_add(q.queue, &tuples, &groups, slot_of, positions, heap_at, m,
-									   0) == GJ_OK,
+	check(add_groups(q, tuples, 2 * (uint64_t) m + 64, GJ_FUSED_AGGREGATES, groups, &nbytes) ==
+				  GJ_OK &&
+			  groups.rows.nrows == m && nbytes <= heap_size,
 		  "groups", where);
-	groups.rows.nrows = m;
 	return groups;
 }
 

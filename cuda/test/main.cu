@@ -337,6 +337,39 @@ Queue::download_bytes(void *data, const void *device, size_t nbytes)
 	check(ops->queues->sync(queue) == GJ_OK, "sync", ops->queues->queue_error(queue));
 }
 
+GjStatus
+add_groups(Queue &q, GjGroupRows tuples, uint64_t nslots, uint32_t naggregates, GjGroups &groups,
+		   uint64_t *nbytes)
+{
+	const GjGroupOps *ops = q.ops->groups;
+	const size_t n = tuples.nrows + 1; /* there may be none */
+	uint32_t *slot_of = (uint32_t *) q.alloc(n * 4);
+	uint32_t *positions = (uint32_t *) q.alloc(n * 4);
+	uint64_t *heap_at = (uint64_t *) q.alloc(n * 8);
+	uint32_t added = 0;
+	GjStatus status;
+
+	tuples.hash = q.upload(std::vector<uint64_t>(n));
+	groups.rows.null = (uint32_t *) q.alloc(n * 4);
+	groups.rows.hash = (uint64_t *) q.alloc(n * 8);
+	for (uint32_t k = 0; k < tuples.nkeys; k++)
+		groups.rows.value[k] = (int64_t *) q.alloc(n * 8);
+	for (uint32_t a = 0; a < naggregates; a++)
+		groups.state[a] = (GjAggState *) q.alloc(n * sizeof(GjAggState));
+	groups.nslots = nslots;
+	groups.slots = (uint64_t *) q.alloc(nslots * 8);
+	status = ops->group_hash(q.queue, &tuples);
+	if (status == GJ_OK)
+		status = ops->group_rehash(q.queue, &groups);
+	if (status == GJ_OK)
+		status =
+			ops->group_find(q.queue, &tuples, &groups, slot_of, positions, heap_at, &added, nbytes);
+	if (status == GJ_OK)
+		status = ops->group_add(q.queue, &tuples, &groups, slot_of, positions, heap_at, added, 0);
+	groups.rows.nrows = added;
+	return status;
+}
+
 /* The same column packed, if that takes less room. */
 GjColumn
 Queue::pack(const GjColumn &column, uint32_t n)

@@ -182,6 +182,13 @@ struct Queue
 				const std::vector<std::vector<uint32_t>> &rowids);
 };
 
+/*
+ * Makes groups of the keys of tuples; both have their kinds.  The tuples' keys, NULLs and heaps are
+ * on the device.  Of texts, groups.heap has room for all, and *nbytes is what they take.
+ */
+GjStatus add_groups(Queue &q, GjGroupRows tuples, uint64_t nslots, uint32_t naggregates,
+					GjGroups &groups, uint64_t *nbytes);
+
 /* While it lives, a GPU's fused operator writes tuples to lists after every step, or never. */
 struct Lists
 {
