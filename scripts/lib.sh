@@ -117,8 +117,11 @@ find_daemon() {
 	[ -n "$daemon" ] || { echo "gpujoin is not installed: make && make install"; return 1; }
 }
 
+# Whether gpujoind finds a GPU.
+have_gpu() { grep -q '^cuda' <<<"$("$libdir/$daemon" --list-devices 2>/dev/null)"; }
+
 # Sets device, if GJ_DEVICE does not: what gpujoind finds.
-find_device() { device=${GJ_DEVICE:-$("$libdir/$daemon" --list-devices 2>/dev/null | grep -q '^cuda' && echo cuda || echo cpu)}; }
+find_device() { device=${GJ_DEVICE:-$(have_gpu && echo cuda || echo cpu)}; }
 
 # server_copy NAME FLAG...: server_with of a gpujoind that is built with make's FLAGs, from $work/NAME/source.
 server_copy() {

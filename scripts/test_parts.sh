@@ -360,7 +360,6 @@ part_packages() {
 }
 
 have_nvcc() { command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; }
-have_gpu() { grep -q '^cuda' <<<"$("$libdir/$daemon" --list-devices 2>/dev/null)"; }
 
 # Without a GPU the references are compared with the cpu device.
 part_kernels() {

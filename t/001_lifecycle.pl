@@ -23,7 +23,7 @@ is(sprintf('%o', (stat($sockets[0]))[2] & 0777), '600', 'nobody else may use it'
 # killed between queries
 kill 'KILL', $pid;
 ok(restarted($node, $pid), 'a killed gpujoind is started again');
-ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), 'the next query is on the device');
+ok(on_device($node, 10), 'the next query is on the device');
 like(slurp_file($node->logfile), qr/gpujoind/, 'the server log says so');
 
 # a session from before the kill goes on
@@ -37,7 +37,7 @@ is($stays->errors, '', 'without an error');
 # killed in the middle of a query that has returned nothing
 foreach my $query ($sums, "SELECT count(*) FROM ($rows OFFSET 0) x")
 {
-	ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), 'gpujoind is there');
+	ok(on_device($node, 10), 'gpujoind is there');
 	my $run = start_psql($node, "SET gpujoin.fail_at = 'stall'; $query;");
 	ok(wait_until(10, sub { $node->safe_psql('postgres', 'SELECT max(sessions) FROM gpujoin_devices') eq '1' }), 'a query is on the device');
 	kill 'KILL', daemon_pids($node);
@@ -46,7 +46,7 @@ foreach my $query ($sums, "SELECT count(*) FROM ($rows OFFSET 0) x")
 	is($err, '', 'and no error');
 }
 # killed after rows were returned: the right rows, or an error
-ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), 'gpujoind is there');
+ok(on_device($node, 10), 'gpujoind is there');
 $stays->query('BEGIN; DECLARE c CURSOR FOR SELECT a.id, b.id FROM f a JOIN f b USING (k); MOVE 10 IN c');
 is($stays->errors, '', 'a cursor has returned some rows');
 kill 'KILL', daemon_pids($node);
@@ -57,7 +57,7 @@ note("$moved $error");
 $stays->end;
 is($node->safe_psql('postgres', 'SELECT 1'), '1', 'the server is up');
 unlike(slurp_file($node->logfile), qr/(server process|worker).* was terminated by signal|PANIC/, 'no server process crashed');
-ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), 'the next query is on the device again');
+ok(on_device($node, 10), 'the next query is on the device again');
 
 # ---- the server stops and restarts
 foreach my $mode ('fast', 'smart', 'immediate')
@@ -66,7 +66,7 @@ foreach my $mode ('fast', 'smart', 'immediate')
 	$node->stop($mode);
 	ok(wait_until(5, sub { !daemon_pids($node) }), "$mode stop: gpujoind has ended");
 	$node->start;
-	ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), "started after $mode stop: on the device");
+	ok(on_device($node, 10), "started after $mode stop: on the device");
 }
 # stop while a query is on the device
 my $run = start_psql($node, "SET gpujoin.fail_at = 'stall'; $sums;");
@@ -86,7 +86,7 @@ ok(wait_until(30, sub { !kill(0, $postmaster) && !grep { (readlink("/proc/$_/cwd
 	'the last server process has ended');
 ok($node->start(fail_ok => 1), 'the server starts again');
 is($node->safe_psql('postgres', "$session $sums"), $sums_answer, 'right answer after a crash');
-ok(wait_until(10, sub { how($node, $sums) eq 'GpuJoin' }), 'on the device after a crash');
+ok(on_device($node, 10), 'on the device after a crash');
 # a backend is killed: the server restarts all its processes
 $run = start_psql($node, "SELECT pg_backend_pid(); SET gpujoin.fail_at = 'stall'; $sums;");
 ok(wait_until(10, sub { $node->safe_psql('postgres', 'SELECT max(sessions) FROM gpujoin_devices') eq '1' }), 'a query is on the device');
@@ -94,7 +94,7 @@ my $backend = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHE
 kill 'KILL', $backend;
 finish($run);
 ok(wait_until(20, sub { refusal($node, 'postgres') eq '' }), 'back after a killed backend');
-ok(wait_until(20, sub { how($node, $sums) eq 'GpuJoin' }), 'on the device after a killed backend');
+ok(on_device($node, 20), 'on the device after a killed backend');
 is(scalar daemon_pids($node), 1, 'still one gpujoind');
 $node->stop;
 
@@ -104,18 +104,18 @@ is(scalar daemon_pids($node), 0, 'not preloaded: no gpujoind yet');
 is($node->safe_psql('postgres', $sums), $sums_answer, 'a session without the library');
 is(scalar daemon_pids($node), 0, 'still none');
 is($node->safe_psql('postgres', "$session $sums"), $sums_answer, 'the first session that needs it: right answer');
-ok(wait_until(15, sub { how($node, $sums) eq 'GpuJoin' }), 'soon on the device');
+ok(on_device($node), 'soon on the device');
 is(scalar daemon_pids($node), 1, 'one gpujoind');
 ($pid) = daemon_pids($node);
 kill 'KILL', $pid;
-ok(wait_until(15, sub { how($node, $sums) eq 'GpuJoin' }), 'killed: the next session that needs it has it again');
+ok(on_device($node), 'killed: the next session that needs it has it again');
 is(scalar daemon_pids($node), 1, 'one gpujoind');
 # many sessions at once start one
 kill 'KILL', daemon_pids($node);
 my @runs = map { start_psql($node, "$sums;") } 1 .. 8;
 is(join(' ', map { (finish($_))[0] } @runs), join(' ', ($sums_answer) x 8), 'eight sessions at once: right answers');
 ok(wait_until(5, sub { daemon_pids($node) == 1 }), 'one gpujoind');
-ok(wait_until(15, sub { how($node, $sums) eq 'GpuJoin' }), 'soon on the device');
+ok(on_device($node), 'soon on the device');
 
 # every session of a database, without a restart
 unlike($node->safe_psql('postgres', "SHOW session_preload_libraries"), qr/gpujoin/, 'not in session_preload_libraries');

@@ -40,7 +40,7 @@ my $answer = $node->safe_psql('postgres', $query);
 my @before = daemon_pids($node);
 is($node->safe_psql('postgres', "$session SET gpujoin.fail_at = 'crash'; $query"), $answer, 'crash: the right answer');
 ok(restarted($node, @before), 'crash: gpujoind is started again');
-ok(wait_until(15, sub { how($node, $sums) eq 'GpuJoin' }), 'crash: other queries are on the device');
+ok(on_device($node), 'crash: other queries are on the device');
 my @after = daemon_pids($node);
 like(how($node, $query, "SET gpujoin.fail_at = 'crash';"), qr/^fell back: .*refused/, 'crash: the same program is refused');
 is($node->safe_psql('postgres', "$session SET gpujoin.fail_at = 'crash'; $query"), $answer, 'crash: and its answer is right');
@@ -67,7 +67,7 @@ is($last, 5, 'five crashes: five answers');
 is($node->safe_psql('postgres', "$session $sums"), $sums_answer, 'and right answers afterwards');
 
 # set joins are told apart by what they look for, not by how much of it
-ok(wait_until(30, sub { how($node, $sums) eq 'GpuJoin' }), 'gpujoind is back');
+ok(on_device($node, 30), 'gpujoind is back');
 # Its answer, and whether it ended gpujoind: then the one that runs the next query is another.
 sub set_join
 {
@@ -75,7 +75,7 @@ sub set_join
 	my @pids = daemon_pids($node);
 	my $found = $node->safe_psql('postgres', "$session SET gpujoin.set_device_min_elements = 0; SET gpujoin.fail_at = 'crash';
 		SELECT count(*) FROM gpu_set_join('SELECT k, ARRAY[k, c] FROM d', NULL, '$predicate', $threshold)");
-	ok(wait_until(30, sub { how($node, $sums) eq 'GpuJoin' }), 'gpujoind is there');
+	ok(on_device($node, 30), 'gpujoind is there');
 	my @now = daemon_pids($node);
 	return ($found, "@now" ne "@pids" ? 1 : 0);
 }
@@ -86,7 +86,7 @@ is((set_join('jaccard', 0.25))[1], 0, 'with another threshold, too');
 is((set_join('overlap', 1))[1], 1, 'another predicate is not');
 
 # gpujoind refuses programs that do not make sense: group keys (and aggregates) that no output has
-ok(wait_until(15, sub { how($node, $sums) eq 'GpuJoin' }), 'gpujoind is back');
+ok(on_device($node), 'gpujoind is back');
 my $saved = $node->basedir . '/saved.program';
 $node->safe_psql('postgres', "$session SET gpujoin.save_program = '$saved'; $sums");
 my $bindir = `pg_config --bindir`;

@@ -20,7 +20,7 @@ sub caught_up { $primary->wait_for_catchup($standby, 'replay', $primary->lsn('in
 
 caught_up();
 is($standby->safe_psql('postgres', "$session $sums"), $sums_answer, 'the standby has the right answer');
-ok(wait_until(10, sub { how($standby, $sums) eq 'GpuJoin' }), 'on the device');
+ok(on_device($standby, 10), 'on the device');
 is(scalar daemon_pids($standby), 1, 'with a gpujoind of its own');
 isnt("@{[ daemon_pids($standby) ]}", "@{[ daemon_pids($primary) ]}", 'not that of the primary');
 # changes arrive: pages that were all-visible and are not, and the other way round

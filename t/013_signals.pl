@@ -15,7 +15,6 @@ my @numbers = split ' ', $Config{sig_num};
 my @names = split ' ', $Config{sig_name};
 my %number = map { $names[$_] => $numbers[$_] } 0 .. $#names;
 
-sub is_back { return wait_until(15, sub { how($node, $sums) eq 'GpuJoin' }); }
 # What the server's log says from `from` on, once it says that gpujoind has ended.
 sub told
 {
@@ -33,7 +32,7 @@ sub stalled
 sub busy { return $node->safe_psql('postgres', 'SELECT coalesce(max(sessions), 0) FROM gpujoin_devices') > 0; }
 
 # ---- a fault in the middle of a query
-ok(is_back(), 'gpujoind is there');
+ok(on_device($node), 'gpujoind is there');
 # the query that has shown it may still be closing
 ok(wait_until(10, sub { !busy() }), 'it is idle');
 usleep(200_000);
@@ -43,7 +42,7 @@ kill 'SEGV', $pid;
 my $log = told($from);
 like($log, qr/gpujoind: ended by signal 11 from process $$; last device error: none/, 'idle: the signal, who sent it');
 like($log, qr/gpujoind: no program was at work/, 'idle: no program');
-ok(is_back(), 'gpujoind is back');
+ok(on_device($node), 'gpujoind is back');
 $node->psql('postgres', "$session SET gpujoin.fail_at = 'probe'; $sums");
 $from = -s $node->logfile;
 ($pid) = daemon_pids($node);
@@ -58,7 +57,7 @@ like($log, qr/WARNING:  gpujoind: ended by signal 11 from process $$; last devic
 like($log, qr/gpujoind: at work: program [0-9a-f]{16} of process \d+: 2 sources, \d+ columns, \d+ instructions, sink: aggregates, 2 aggregates, joins: hash inner of 1 keys; phase: probing/,
 	'the program at work');
 like($log, qr/gpujoind was terminated by signal 11/, 'and the launcher what became of it');
-ok(is_back(), 'gpujoind is back');
+ok(on_device($node), 'gpujoind is back');
 # its own fault
 $from = -s $node->logfile;
 my $groups = 'SELECT d.c, count(*), sum(f.v * 3) FROM f JOIN d ON f.k = d.k GROUP BY d.c ORDER BY 1';
@@ -68,7 +67,7 @@ $log = told($from);
 like($log, qr/gpujoind: ended by signal 6/, 'the signal');
 my ($hash) = $log =~ /gpujoind: at work: program ([0-9a-f]{16}) .*group keys.*phase: probing/;
 ok($hash, 'the program');
-ok(is_back(), 'gpujoind is back');
+ok(on_device($node), 'gpujoind is back');
 like(substr(slurp_file($node->logfile), $from), qr/program $hash ended gpujoind and is refused/, 'it is the one that is refused');
 
 # killed: it cannot say anything, the next one does
@@ -80,7 +79,7 @@ kill 'KILL', $pid;
 ($out, $err) = finish($run);
 is($out, $rows_answer, 'SIGKILL: the right answer');
 like(told($from), qr/gpujoind was terminated by signal 9/, 'the launcher says so');
-ok(is_back(), 'gpujoind is back');
+ok(on_device($node), 'gpujoind is back');
 like(substr(slurp_file($node->logfile), $from), qr/gpujoind: program [0-9a-f]{16} was at work when the gpujoind before this one ended/, 'and what was at work');
 
 # ---- signals that need not end it
@@ -102,7 +101,7 @@ foreach my $name (qw(TERM INT QUIT))
 	$log = told($from);
 	like($log, qr/gpujoind: ends because of signal $number{$name} from process $$/, "SIG$name: the log says so");
 	like($log, qr/gpujoind ended with exit status 0/, "SIG$name: in order");
-	ok(is_back(), "SIG$name: gpujoind is back");
+	ok(on_device($node), "SIG$name: gpujoind is back");
 }
 
 # ---- files may not be as large as what does not fit: the query falls back, gpujoind stays
@@ -142,7 +141,7 @@ $node->safe_psql('postgres', q{CREATE TABLE wide AS SELECT i AS id, repeat('x', 
 my $wide = 'SELECT a.id, b.t FROM wide a JOIN wide b ON a.id = b.id';
 my $limited = "SET gpujoin.device_memory_limit = '16MB'; SET gpujoin.spill_memory = 0;";
 my $limit = 60_000_000;
-ok(is_back(), 'gpujoind is there');
+ok(on_device($node), 'gpujoind is there');
 my $psql = GpuJoin::Session->new($node, "$limited SET temp_file_limit = '${\int($limit / 1000)}kB';");
 $psql->query('BEGIN');
 $psql->query("DECLARE c$_ CURSOR FOR $wide; FETCH 1 FROM c$_") for 1 .. 10;

@@ -22,7 +22,7 @@ my $lost = "SELECT coalesce(sum(count), 0) FROM gpujoin_stat WHERE outcome = 'co
 sub start
 {
 	my ($query) = @_;
-	ok(wait_until(60, sub { how($node, $sums) eq 'GpuJoin' }), 'there is a device');
+	ok(on_device($node, 60), 'there is a device');
 	my $self = GpuJoin::Session->new($node, 'SET statement_timeout = 0');
 	$self->{pid} = $self->query('SELECT pg_backend_pid()');
 	$self->send($query);

@@ -216,11 +216,11 @@ sub right_sessions
 	return scalar grep { my ($out, $err) = finish($_); $err eq '' && $out eq $answer } @runs;
 }
 
-# Whether queries are soon on the device.
+# Whether queries are soon on the device, within so many seconds (15).
 sub on_device
 {
-	my ($node) = @_;
-	return wait_until(15, sub { how($node, $sums) eq 'GpuJoin' });
+	my ($node, $seconds) = @_;
+	return wait_until($seconds || 15, sub { how($node, $sums) eq 'GpuJoin' });
 }
 
 # Starts psql with some SQL, not waiting for its end.
